@@ -1,0 +1,213 @@
+/// A rules file as SQL: what the storage installs, evaluates and asks.
+package struct CompiledRules: Codable, Sendable, Equatable {
+  package var definitions: [CompiledDefinition]
+  /// Every table that a query or a lookup reads.
+  package var tables: [CompiledTable]
+  /// The tables that replicas have.
+  package var schema: [PublishedTable]
+  /// The version of the helper functions that the SQL calls.
+  package var helperVersion: Int
+
+  package init(
+    definitions: [CompiledDefinition], tables: [CompiledTable], schema: [PublishedTable],
+    helperVersion: Int
+  ) {
+    self.definitions = definitions
+    self.tables = tables
+    self.schema = schema
+    self.helperVersion = helperVersion
+  }
+
+  /// The settings that a session must have to evaluate compiled SQL.
+  ///
+  /// Output functions of dates, floats, intervals and bytes read them, and unqualified operators
+  /// resolve in `pg_catalog`.
+  package static let sessionSettings: [String: String] = [
+    "search_path": "pg_catalog",
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "bytea_output": "hex",
+    "xmlbinary": "base64",
+    "standard_conforming_strings": "on",
+    "jit": "off",
+  ]
+}
+
+/// A source table that rules name.
+package struct CompiledTable: Codable, Sendable, Equatable {
+  package var schema: String
+  package var name: String
+  package var key: SourceKey
+
+  package init(schema: String, name: String, key: SourceKey) {
+    self.schema = schema
+    self.name = name
+    self.key = key
+  }
+}
+
+/// A table of the replicas.
+package struct PublishedTable: Codable, Sendable, Equatable {
+  package struct Column: Codable, Sendable, Equatable {
+    package var name: String
+    /// `text`, `integer`, `real` or `any`.
+    package var type: String
+
+    package init(name: String, type: String) {
+      self.name = name
+      self.type = type
+    }
+  }
+
+  package var name: String
+  /// The columns except `id`.
+  package var columns: [Column]
+
+  package init(name: String, columns: [Column]) {
+    self.name = name
+    self.columns = columns
+  }
+}
+
+/// One definition of the rules.
+package struct CompiledDefinition: Codable, Sendable, Equatable {
+  package var name: String
+  /// The priority of its buckets, 0 first, where a grant does not say otherwise.
+  package var priority: Int
+  /// Changes exactly when the definition means something else.
+  package var contentHash: String
+  package var queries: [CompiledQuery]
+  package var lookups: [CompiledLookup]
+  package var grants: [CompiledGrant]
+
+  package init(
+    name: String, priority: Int, contentHash: String, queries: [CompiledQuery],
+    lookups: [CompiledLookup], grants: [CompiledGrant]
+  ) {
+    self.name = name
+    self.priority = priority
+    self.contentHash = contentHash
+    self.queries = queries
+    self.lookups = lookups
+    self.grants = grants
+  }
+}
+
+/// One way in which a source row reaches an output: a SELECT over the row `s`.
+package struct CompiledBranch: Codable, Sendable, Equatable {
+  /// Relations joined laterally to the row, starting with `CROSS JOIN`, or empty.
+  package var joins: String
+  /// Expressions for the output columns, in order.
+  package var columns: [String]
+  /// The condition on the row, or empty.
+  package var condition: String
+
+  package init(joins: String = "", columns: [String], condition: String = "") {
+    self.joins = joins
+    self.columns = columns
+    self.condition = condition
+  }
+}
+
+/// One data query: rows of a table as entries of buckets.
+package struct CompiledQuery: Codable, Sendable, Equatable {
+  package var ordinal: Int
+  /// Index into `CompiledRules.tables`.
+  package var table: Int
+  package var outputName: String
+  package var contentHash: String
+  /// True when the definition may give the same table and id twice in one bucket.
+  package var usesSubkey: Bool
+  package var source: CompiledTable
+  package var branches: [CompiledBranch]
+
+  package init(
+    ordinal: Int, table: Int, outputName: String, contentHash: String, usesSubkey: Bool,
+    source: CompiledTable, branches: [CompiledBranch]
+  ) {
+    self.ordinal = ordinal
+    self.table = table
+    self.outputName = outputName
+    self.contentHash = contentHash
+    self.usesSubkey = usesSubkey
+    self.source = source
+    self.branches = branches
+  }
+
+  private static let columns = ["bucket_key", "object_id", "data"]
+
+  /// The entries of the rows whose keys are in `dirty`, an SQL relation with a column `key`.
+  ///
+  /// Columns: `source_key`, `bucket_key`, `object_id`, `data`.
+  package func evaluation(dirty: String) -> String {
+    SourceEvaluation(source: source, columns: Self.columns, branches: branches)
+      .overKeys(of: dirty)
+  }
+
+  /// The entries of every row of the table, with the same columns.
+  package func evaluationAll() -> String {
+    SourceEvaluation(source: source, columns: Self.columns, branches: branches).overAll()
+  }
+}
+
+/// One materialised parameter query: rows of a table as values found by keys.
+package struct CompiledLookup: Codable, Sendable, Equatable {
+  package var ordinal: Int
+  /// Index into `CompiledRules.tables`.
+  package var table: Int
+  package var contentHash: String
+  package var source: CompiledTable
+  package var branches: [CompiledBranch]
+
+  package init(
+    ordinal: Int, table: Int, contentHash: String, source: CompiledTable,
+    branches: [CompiledBranch]
+  ) {
+    self.ordinal = ordinal
+    self.table = table
+    self.contentHash = contentHash
+    self.source = source
+    self.branches = branches
+  }
+
+  private static let columns = ["key", "value"]
+
+  /// The values of the rows whose keys are in `dirty`, an SQL relation with a column `key`.
+  ///
+  /// Columns: `source_key`, `key`, `value`; the last two are JSON arrays as text.
+  package func evaluation(dirty: String) -> String {
+    SourceEvaluation(source: source, columns: Self.columns, branches: branches)
+      .overKeys(of: dirty)
+  }
+
+  /// The values of every row of the table, with the same columns.
+  package func evaluationAll() -> String {
+    SourceEvaluation(source: source, columns: Self.columns, branches: branches).overAll()
+  }
+}
+
+/// One parameter query asked for a request: which buckets it may hold.
+package struct CompiledGrant: Codable, Sendable, Equatable {
+  package var ordinal: Int
+  /// The ordinal of the definition's lookup that it consults, if any.
+  package var lookup: Int?
+  /// SQL up to the lookup's number, and the SQL after it; one element when there is no lookup.
+  package var pieces: [String]
+
+  package init(ordinal: Int, lookup: Int?, pieces: [String]) {
+    self.ordinal = ordinal
+    self.lookup = lookup
+    self.pieces = pieces
+  }
+
+  /// A SELECT over the relation `r(claims text, parameters text)` and `sluice.parameters`.
+  ///
+  /// Columns: `bucket_key text`, `priority int`, `lookup_ordinal int`, `lookup_key text`. A key that
+  /// was consulted and had no row comes with a NULL `bucket_key`. `lookupNumber` is the number under
+  /// which the lookup's rows stand in `sluice.parameters.lookup`.
+  package func sql(lookupNumber: Int64?) -> String {
+    pieces.joined(separator: lookupNumber.map { "\($0)" } ?? "NULL")
+  }
+}

@@ -1,0 +1,169 @@
+package import SyncRules
+
+/// The columns that identify a row of a source table, and the SQL that writes them as one text.
+///
+/// The text is the same in a trigger, in a tick and in a backfill, whatever the session's settings
+/// and search path: every cast, function and operator names its schema. One column gives its text
+/// itself, several give the text of a text array.
+package struct SourceKey: Codable, Sendable, Hashable {
+  /// How a type becomes a text and an equality on its index.
+  package enum Form: String, Codable, Sendable {
+    /// The text names the value: integers, uuid, text of a deterministic collation.
+    case exact
+    /// Different texts may be equal (`numeric`, `citext`, `char`), so the text is compared as well.
+    case coarse
+    /// Date and time types, printed in ISO form.
+    case dateTime
+    /// `timestamptz`, printed as its UTC time.
+    case instant
+    /// `bytea`, printed in hexadecimal.
+    case bytes
+  }
+
+  /// One column of the key.
+  package struct Column: Codable, Sendable, Hashable {
+    package var name: String
+    package var typeSchema: String
+    package var typeName: String
+    package var form: Form
+
+    package init(name: String, typeSchema: String, typeName: String, form: Form) {
+      self.name = name
+      self.typeSchema = typeSchema
+      self.typeName = typeName
+      self.form = form
+    }
+  }
+
+  package var columns: [Column]
+
+  package init(columns: [Column]) {
+    self.columns = columns
+  }
+
+  /// The key of these columns; nil when there is none, or when a type has no text that is the same
+  /// in every session.
+  package init?(_ catalogColumns: [CatalogColumn]) {
+    guard !catalogColumns.isEmpty else { return nil }
+    var columns: [Column] = []
+    for column in catalogColumns {
+      let base = column.type.base
+      guard let form = Self.form(of: base, deterministic: column.hasDeterministicCollation) else {
+        return nil
+      }
+      columns.append(
+        Column(name: column.name, typeSchema: base.schema, typeName: base.name, form: form))
+    }
+    self.columns = columns
+  }
+
+  private static func form(of type: CatalogType, deterministic: Bool) -> Form? {
+    switch type.kind {
+    case .enumeration: return .exact
+    case .base: break
+    default: return nil
+    }
+    guard type.schema == "pg_catalog" else { return type.name == "citext" ? .coarse : nil }
+    switch type.name {
+    case "int2", "int4", "int8", "oid", "uuid", "bool", "xid8", "macaddr", "macaddr8", "pg_lsn":
+      return .exact
+    case "text", "varchar", "name":
+      return deterministic ? .exact : .coarse
+    case "numeric", "bpchar", "char", "inet", "cidr", "bit", "varbit":
+      return .coarse
+    case "date", "timestamp": return .dateTime
+    case "timestamptz": return .instant
+    case "bytea": return .bytes
+    default: return nil
+    }
+  }
+
+  /// SQL for the key of the row `alias` as one text.
+  package func text(of alias: String) -> String {
+    let texts = columns.map { $0.text(of: alias) }
+    if texts.count == 1 { return texts[0] }
+    return "(ARRAY[\(texts.joined(separator: ", "))]::pg_catalog.text[])::pg_catalog.text"
+  }
+
+  /// SQL that is true when the row `alias` has the key whose text is the SQL expression `keyText`.
+  ///
+  /// The comparison is on the bare column, so an index on the key serves it.
+  package func matches(alias: String, keyText: String) -> String {
+    parts(of: keyText).enumerated().map { index, part in
+      let column = columns[index]
+      let bare = SQLIdentifier(alias).member(column.name)
+      let equality = "\(bare) OPERATOR(\(column.operatorSchema).=) \(column.value(of: part))"
+      guard column.form == .coarse else { return equality }
+      return "\(equality) AND \(column.text(of: alias)) COLLATE pg_catalog.\"C\" "
+        + "OPERATOR(pg_catalog.=) (\(part)) COLLATE pg_catalog.\"C\""
+    }.joined(separator: " AND ")
+  }
+
+  /// The bare key columns of `alias`, in the order of their index: for `ORDER BY`.
+  package func order(alias: String) -> String {
+    columns.map { SQLIdentifier(alias).member($0.name).description }.joined(separator: ", ")
+  }
+
+  /// SQL that is true when the row `alias` comes after the key `keyText` in that order.
+  package func after(alias: String, keyText: String) -> String {
+    let values = parts(of: keyText).enumerated().map { columns[$0].value(of: $1) }
+    if columns.count == 1 {
+      return "\(order(alias: alias)) OPERATOR(\(columns[0].operatorSchema).>) \(values[0])"
+    }
+    return "(\(order(alias: alias))) > (\(values.joined(separator: ", ")))"
+  }
+
+  /// A query for the key texts of the table in key order: column `key`.
+  ///
+  /// `after` is an SQL expression for the last key of the page before, `limit` one for the number
+  /// of rows.
+  package func page(schema: String, table: String, after: String?, limit: String) -> String {
+    let condition = after.map { " WHERE " + self.after(alias: "s", keyText: $0) } ?? ""
+    return "SELECT \(text(of: "s")) AS key FROM \(SQLIdentifier(schema: schema, name: table)) s"
+      + "\(condition) ORDER BY \(order(alias: "s")) LIMIT \(limit)"
+  }
+
+  private func parts(of keyText: String) -> [String] {
+    if columns.count == 1 { return ["(\(keyText))"] }
+    return columns.indices.map { "((\(keyText))::pg_catalog.text[])[\($0 + 1)]" }
+  }
+}
+
+extension SourceKey.Column {
+  fileprivate var operatorSchema: String {
+    form == .coarse ? SQLIdentifier(typeSchema).description : "pg_catalog"
+  }
+
+  private var type: String {
+    SQLIdentifier(schema: typeSchema, name: typeName).description
+  }
+
+  fileprivate func text(of alias: String) -> String {
+    let column = SQLIdentifier(alias).member(name)
+    switch form {
+    case .exact, .coarse:
+      // char(n) keeps its padding in a text made by its output function only.
+      return typeName == "bpchar"
+        ? "pg_catalog.concat(\(column))" : "(\(column))::pg_catalog.text"
+    case .dateTime:
+      return "(pg_catalog.to_json(\(column)) OPERATOR(pg_catalog.#>>) '{}'::pg_catalog.text[])"
+    case .instant:
+      return "(pg_catalog.to_json(pg_catalog.timezone('UTC', \(column))) "
+        + "OPERATOR(pg_catalog.#>>) '{}'::pg_catalog.text[])"
+    case .bytes:
+      return "pg_catalog.encode(\(column), 'hex')"
+    }
+  }
+
+  /// The text `part` as a value of the column's type.
+  fileprivate func value(of part: String) -> String {
+    switch form {
+    case .exact, .coarse, .dateTime:
+      return "\(part)::\(type)"
+    case .instant:
+      return "pg_catalog.timezone('UTC', \(part)::pg_catalog.timestamp)"
+    case .bytes:
+      return "pg_catalog.decode(\(part), 'hex')"
+    }
+  }
+}
