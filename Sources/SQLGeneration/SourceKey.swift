@@ -6,34 +6,8 @@ package import SyncRules
 /// and search path: every cast, function and operator names its schema. One column gives its text
 /// itself, several give the text of a text array.
 package struct SourceKey: Codable, Sendable, Hashable {
-  /// How a type becomes a text and an equality on its index.
-  package enum Form: String, Codable, Sendable {
-    /// The text names the value: integers, uuid, text of a deterministic collation.
-    case exact
-    /// Different texts may be equal (`numeric`, `citext`, `char`), so the text is compared as well.
-    case coarse
-    /// Date and time types, printed in ISO form.
-    case dateTime
-    /// `timestamptz`, printed as its UTC time.
-    case instant
-    /// `bytea`, printed in hexadecimal.
-    case bytes
-  }
-
-  /// One column of the key.
-  package struct Column: Codable, Sendable, Hashable {
-    package var name: String
-    package var typeSchema: String
-    package var typeName: String
-    package var form: Form
-
-    package init(name: String, typeSchema: String, typeName: String, form: Form) {
-      self.name = name
-      self.typeSchema = typeSchema
-      self.typeName = typeName
-      self.form = form
-    }
-  }
+  package typealias Column = PlanKeyColumn
+  package typealias Form = PlanKeyColumn.Form
 
   package var columns: [Column]
 
@@ -44,38 +18,9 @@ package struct SourceKey: Codable, Sendable, Hashable {
   /// The key of these columns; nil when there is none, or when a type has no text that is the same
   /// in every session.
   package init?(_ catalogColumns: [CatalogColumn]) {
-    guard !catalogColumns.isEmpty else { return nil }
-    var columns: [Column] = []
-    for column in catalogColumns {
-      let base = column.type.base
-      guard let form = Self.form(of: base, deterministic: column.hasDeterministicCollation) else {
-        return nil
-      }
-      columns.append(
-        Column(name: column.name, typeSchema: base.schema, typeName: base.name, form: form))
-    }
+    let columns = catalogColumns.compactMap { PlanKeyColumn($0) }
+    guard !columns.isEmpty, columns.count == catalogColumns.count else { return nil }
     self.columns = columns
-  }
-
-  private static func form(of type: CatalogType, deterministic: Bool) -> Form? {
-    switch type.kind {
-    case .enumeration: return .exact
-    case .base: break
-    default: return nil
-    }
-    guard type.schema == "pg_catalog" else { return type.name == "citext" ? .coarse : nil }
-    switch type.name {
-    case "int2", "int4", "int8", "oid", "uuid", "bool", "xid8", "macaddr", "macaddr8", "pg_lsn":
-      return .exact
-    case "text", "varchar", "name":
-      return deterministic ? .exact : .coarse
-    case "numeric", "bpchar", "char", "inet", "cidr", "bit", "varbit":
-      return .coarse
-    case "date", "timestamp": return .dateTime
-    case "timestamptz": return .instant
-    case "bytea": return .bytes
-    default: return nil
-    }
   }
 
   /// SQL for the key of the row `alias` as one text.
@@ -129,7 +74,7 @@ package struct SourceKey: Codable, Sendable, Hashable {
   }
 }
 
-extension SourceKey.Column {
+extension PlanKeyColumn {
   fileprivate var operatorSchema: String {
     form == .coarse ? SQLIdentifier(typeSchema).description : "pg_catalog"
   }

@@ -1,0 +1,73 @@
+import SyncRules
+
+/// Writes the branches of a data query or a lookup.
+///
+/// A row error anywhere in a query takes the whole query from the row, so the guards of all branches
+/// stand in each.
+struct BranchWriter {
+  var expressions = ExpressionWriter()
+
+  private struct Draft {
+    var joins: [String] = []
+    var conditions: [String] = []
+    /// The texts of the key's places.
+    var key: [String] = []
+  }
+
+  /// `columns` makes the output columns of a branch from its key, a JSON array as text.
+  mutating func write(
+    _ branches: [PlanBranch], columns: (String) -> [String]
+  ) -> [CompiledBranch] {
+    let drafts = branches.map { draft($0) }
+    var guards: [String] = []
+    for condition in expressions.guards where !guards.contains(condition) {
+      guards.append(condition)
+    }
+    return drafts.map { draft in
+      var conditions: [String] = []
+      for condition in draft.conditions + guards where !conditions.contains(condition) {
+        conditions.append(condition)
+      }
+      return CompiledBranch(
+        joins: draft.joins.joined(separator: " "), columns: columns(Self.array(draft.key)),
+        condition: conditions.joined(separator: " AND "))
+    }
+  }
+
+  /// SQL for JSON texts as one JSON array text.
+  static func array(_ elements: [String]) -> String {
+    guard !elements.isEmpty else { return "'[]'" }
+    return "'[' || \(elements.joined(separator: " || ',' || ")) || ']'"
+  }
+
+  private mutating func draft(_ branch: PlanBranch) -> Draft {
+    var draft = Draft()
+    for place in branch.parts {
+      var texts: [String] = []
+      for part in place {
+        let text = key(part, &draft)
+        texts.append(text)
+      }
+      guard let first = texts.first else { continue }
+      draft.key.append("(\(first))")
+      for other in texts.dropFirst() { draft.conditions.append("(\(first)) = (\(other))") }
+    }
+    for condition in branch.conditions {
+      draft.conditions.append(expressions.value(condition).truth)
+    }
+    return draft
+  }
+
+  private mutating func key(_ part: PlanBranch.Part, _ draft: inout Draft) -> String {
+    guard part.expands else {
+      let value = expressions.value(part.value)
+      draft.conditions.append("(\(value.sql)) IS NOT NULL")
+      if value.form == .blob || value.form == .null { draft.conditions.append("FALSE") }
+      return value.asKey
+    }
+    let list = expressions.jsonArray(of: part.value)
+    let name = "a\(draft.joins.count)"
+    draft.joins.append("CROSS JOIN LATERAL sluice.array_keys(\(list)) \(name)(key)")
+    return "\(name).key"
+  }
+}

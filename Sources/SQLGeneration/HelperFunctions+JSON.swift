@@ -1,0 +1,191 @@
+extension HelperFunctions {
+  static let json = #"""
+    -- A text as JSON; NULL if it is none, or holds what no text of the database can hold.
+    CREATE OR REPLACE FUNCTION sluice.json(t text) RETURNS json
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF pg_catalog.strpos(t, '\u') > 0 THEN PERFORM t::pg_catalog.jsonb; END IF;
+      RETURN t::pg_catalog.json;
+    EXCEPTION WHEN OTHERS THEN
+      RETURN NULL;
+    END $$;
+
+    CREATE OR REPLACE FUNCTION sluice.json_ok(t text) RETURNS boolean
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      RETURN t IS NULL OR sluice.json(t) IS NOT NULL;
+
+    -- Before `fixed_json_extract`, JSON null was no value for a further step.
+    CREATE OR REPLACE FUNCTION sluice.json_or_null(j json) RETURNS json
+      LANGUAGE sql IMMUTABLE PARALLEL SAFE
+      RETURN CASE WHEN json_typeof(j) <> 'null' THEN j END;
+
+    CREATE OR REPLACE FUNCTION sluice.is_array(j json) RETURNS boolean
+      LANGUAGE sql IMMUTABLE PARALLEL SAFE
+      RETURN coalesce(json_typeof(j) = 'array', false);
+
+    -- The value at a path; array elements by their number. NULL when there is none.
+    CREATE OR REPLACE FUNCTION sluice.json_get(j json, path text[]) RETURNS json
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    DECLARE
+      step text;
+    BEGIN
+      FOREACH step IN ARRAY path LOOP
+        j := CASE pg_catalog.json_typeof(j)
+          WHEN 'object' THEN j -> step
+          WHEN 'array' THEN CASE WHEN step ~ '^(0|[1-9][0-9]{0,8})$' THEN j -> step::int END
+        END;
+        IF j IS NULL THEN RETURN NULL; END IF;
+      END LOOP;
+      RETURN j;
+    END $$;
+
+    CREATE OR REPLACE FUNCTION sluice.json_number(t text, as_real boolean) RETURNS text
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      RETURN CASE WHEN as_real OR t ~ '[.eE]'
+        THEN sluice.real_json(sluice.parse_real(t)) ELSE t END;
+
+    -- Names that look like array indexes come first, in numeric order; a name counts once.
+    CREATE OR REPLACE FUNCTION sluice.json_members(j json)
+      RETURNS TABLE (name text, value json, place bigint)
+      LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    BEGIN ATOMIC
+      SELECT name, value, row_number() OVER (
+          ORDER BY CASE WHEN name ~ '^(0|[1-9][0-9]{0,8})$' THEN name::bigint END NULLS LAST,
+            first)
+        FROM (
+          SELECT key AS name, (array_agg(m.value ORDER BY ord DESC))[1] AS value, min(ord) AS first
+            FROM json_each(j) WITH ORDINALITY m(key, value, ord) GROUP BY key) members;
+    END;
+
+    -- JSON without white space, numbers with a point or exponent as REAL (or all of them).
+    CREATE OR REPLACE FUNCTION sluice.json_compact(j json, as_real boolean) RETURNS text
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      CASE pg_catalog.json_typeof(j)
+        WHEN 'object' THEN
+          RETURN '{' || coalesce((
+            SELECT pg_catalog.string_agg(pg_catalog.to_json(m.name)::text || ':'
+                || sluice.json_compact(m.value, as_real), ',' ORDER BY m.place)
+              FROM sluice.json_members(j) m), '') || '}';
+        WHEN 'array' THEN
+          RETURN '[' || coalesce((
+            SELECT pg_catalog.string_agg(sluice.json_compact(e.value, as_real), ',' ORDER BY e.ord)
+              FROM pg_catalog.json_array_elements(j) WITH ORDINALITY e(value, ord)), '') || ']';
+        WHEN 'number' THEN RETURN sluice.json_number(pg_catalog.btrim(j::text, E' \n\r\t'), as_real);
+        WHEN 'string' THEN RETURN pg_catalog.to_json(j #>> '{}')::text;
+        ELSE RETURN pg_catalog.btrim(j::text, E' \n\r\t');
+      END CASE;
+    END $$;
+
+    -- A JSON value as an SQL value: `->>`. Legacy: JSON null is the text null.
+    CREATE OR REPLACE FUNCTION sluice.json_value(j json, legacy boolean) RETURNS jsonb
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      RETURN CASE json_typeof(j)
+        WHEN 'string' THEN to_jsonb(j #>> '{}')
+        WHEN 'number' THEN CASE WHEN j::text ~ '[.eE]'
+          THEN sluice.dyn_real(sluice.parse_real(j::text)) ELSE j::jsonb END
+        WHEN 'boolean' THEN CASE WHEN j::text ~ 'true' THEN '1'::jsonb ELSE '0'::jsonb END
+        WHEN 'null' THEN CASE WHEN legacy THEN '"null"'::jsonb END
+        ELSE to_jsonb(sluice.json_compact(j, false)) END;
+
+    -- A JSON value as JSON text: `->`. Legacy: JSON null is NULL.
+    CREATE OR REPLACE FUNCTION sluice.json_text(j json, legacy boolean) RETURNS text
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      RETURN CASE WHEN legacy AND json_typeof(j) = 'null' THEN NULL
+        ELSE sluice.json_compact(j, false) END;
+
+    CREATE OR REPLACE FUNCTION sluice.json_length(j json) RETURNS bigint
+      LANGUAGE sql IMMUTABLE PARALLEL SAFE
+      RETURN CASE json_typeof(j) WHEN 'array' THEN json_array_length(j)
+        ELSE CASE WHEN j IS NOT NULL THEN 0 END END;
+
+    CREATE OR REPLACE FUNCTION sluice.json_names(j json) RETURNS text
+      LANGUAGE sql IMMUTABLE PARALLEL SAFE
+      RETURN CASE WHEN json_typeof(j) = 'object' THEN '[' || coalesce((
+        SELECT string_agg(to_json(m.name)::text, ',' ORDER BY m.place)
+          FROM sluice.json_members(j) m), '') || ']' END;
+
+    -- Strict JSON in which no object has a name twice.
+    CREATE OR REPLACE FUNCTION sluice.json_unique(j json) RETURNS boolean
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    BEGIN
+      RETURN CASE pg_catalog.json_typeof(j)
+        WHEN 'object' THEN (
+          SELECT pg_catalog.count(*) = pg_catalog.count(DISTINCT m.key)
+              AND coalesce(pg_catalog.bool_and(sluice.json_unique(m.value)), true)
+            FROM pg_catalog.json_each(j) m)
+        WHEN 'array' THEN (
+          SELECT coalesce(pg_catalog.bool_and(sluice.json_unique(e.value)), true)
+            FROM pg_catalog.json_array_elements(j) e)
+        ELSE true END;
+    END $$;
+
+    CREATE OR REPLACE FUNCTION sluice.json_valid(t text) RETURNS boolean
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      RETURN coalesce(sluice.json_unique(sluice.json(t)), false);
+
+    CREATE OR REPLACE FUNCTION sluice.json_contains(j json, v jsonb) RETURNS boolean
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF NOT sluice.is_array(j) THEN RETURN NULL; END IF;
+      RETURN EXISTS (SELECT FROM pg_catalog.json_array_elements(j) e
+        WHERE pg_catalog.json_typeof(e.value) IN ('string', 'number', 'boolean')
+          AND sluice.json_value(e.value, false) = v);
+    END $$;
+
+    -- The texts and numbers of a JSON array as parts of a key; anything but an array has none.
+    CREATE OR REPLACE FUNCTION sluice.array_keys(j json) RETURNS SETOF text
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE ROWS 5 AS $$
+    BEGIN
+      IF NOT sluice.is_array(j) THEN RETURN; END IF;
+      RETURN QUERY SELECT DISTINCT CASE pg_catalog.json_typeof(e.value)
+            WHEN 'string' THEN pg_catalog.to_json(e.value #>> '{}')::text
+            ELSE sluice.real_text(sluice.parse_real(e.value::text)) END
+          FROM pg_catalog.json_array_elements(j) e
+          WHERE pg_catalog.json_typeof(e.value) IN ('string', 'number');
+    END $$;
+
+    -- The elements of a JSON array as SQL values with their places.
+    CREATE OR REPLACE FUNCTION sluice.array_values(j json)
+      RETURNS TABLE (place bigint, value jsonb)
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE ROWS 5 AS $$
+    BEGIN
+      IF NOT sluice.is_array(j) THEN RETURN; END IF;
+      RETURN QUERY SELECT e.ord - 1, sluice.json_value(e.element, false)
+        FROM pg_catalog.json_array_elements(j) WITH ORDINALITY e(element, ord);
+    END $$;
+    """#
+
+  static let requests = #"""
+    -- What a request brings as JSON text whose numbers are REAL.
+    CREATE OR REPLACE FUNCTION sluice.request_text(t text) RETURNS text
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      RETURN sluice.json_compact(sluice.json(t), true);
+
+    -- A member of what a request brings: integral numbers are INTEGER, nested values JSON text.
+    CREATE OR REPLACE FUNCTION sluice.request_member(t text, path text[]) RETURNS jsonb
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    DECLARE
+      j json := sluice.json(t);
+      step text;
+      x float8;
+    BEGIN
+      FOREACH step IN ARRAY path LOOP
+        IF pg_catalog.json_typeof(j) IS DISTINCT FROM 'object' THEN RETURN NULL; END IF;
+        j := j -> step;
+      END LOOP;
+      CASE pg_catalog.json_typeof(j)
+        WHEN 'number' THEN
+          x := sluice.parse_real(j::text);
+          IF x = pg_catalog.trunc(x) AND pg_catalog.abs(x) < 9007199254740992 THEN
+            RETURN pg_catalog.to_jsonb(x::bigint);
+          ELSIF j::text !~ '[.eE]' THEN
+            RETURN j::jsonb;
+          END IF;
+          RETURN sluice.dyn_real(x);
+        WHEN 'object', 'array' THEN RETURN pg_catalog.to_jsonb(sluice.json_compact(j, true));
+        ELSE RETURN sluice.json_value(j, false);
+      END CASE;
+    END $$;
+    """#
+}

@@ -1,0 +1,275 @@
+/// Resolves the names of an expression and tells conditions on the row, conditions on the request
+/// and matches between the two apart.
+struct ClauseTyper {
+  let scope: QueryScope
+  private(set) var warnings: [Diagnostic] = []
+
+  init(scope: QueryScope) {
+    self.scope = scope
+  }
+
+  /// An expression where a condition may stand.
+  mutating func clause(_ expression: Expression) throws(Diagnostic) -> Clause {
+    switch expression.kind {
+    case .binary(.and, let left, let right):
+      return try and(try clause(left), try clause(right), at: expression.span)
+    case .binary(.or, let left, let right):
+      return try or(try clause(left), try clause(right), at: expression.span)
+    case .binary(.equal, let left, let right):
+      return try equal(try clause(left), try clause(right), at: expression.span)
+    case .membership(let operand, .expression(let set), negated: false) where !set.isList:
+      return try membership(try clause(operand), try clause(set), at: expression.span)
+    case .column(let column) where column.qualifier?.name == "bucket":
+      guard case .data(let parameters) = scope.dialect else {
+        throw .error(
+          .unknownRef, "bucket parameters are not available in parameter queries",
+          at: expression.span)
+      }
+      if let parameters, !parameters.contains(column.name.name) {
+        throw .error(
+          .paramCoverage, "the definition has no parameter \(column.name.name)",
+          remedy: "name one that its parameter queries select", at: expression.span)
+      }
+      return .bucketParameter(column.name.name)
+    default:
+      return .scalar(try scalarForm(expression))
+    }
+  }
+
+  /// An expression that must be a value.
+  mutating func scalar(_ expression: Expression) throws(Diagnostic) -> TypedScalar {
+    switch try clause(expression) {
+    case .scalar(let scalar):
+      return scalar
+    case .bucketParameter(let name):
+      throw .error(
+        .paramOperator, "bucket.\(name) can only be compared with =, or stand left of IN",
+        at: expression.span)
+    case .match:
+      throw .error(
+        .matchPosition,
+        "a condition that matches rows with parameters cannot be used as a value",
+        remedy: "let it stand in WHERE, joined by AND or OR", at: expression.span)
+    }
+  }
+
+  mutating func warn(_ diagnostic: Diagnostic) {
+    warnings.append(diagnostic)
+  }
+
+  // MARK: Matches
+
+  private mutating func equal(
+    _ left: Clause, _ right: Clause, at span: SourceSpan
+  ) throws(Diagnostic) -> Clause {
+    switch (left, right) {
+    case (.bucketParameter, .bucketParameter):
+      throw .error(
+        .bothSidesParam, "both sides of = are bucket parameters",
+        remedy: "compare each with a column", at: span)
+    case (.bucketParameter(let name), .scalar(let scalar)),
+      (.scalar(let scalar), .bucketParameter(let name)):
+      return match(.bucketParameter(name), scalar.expression, expands: false)
+    case (.scalar(let left), .scalar(let right)):
+      if left.usesRow, right.usesRequest, !right.usesRow {
+        return match(
+          .request(right.expression, expands: false), left.expression, expands: false,
+          isAuthenticated: right.isAuthenticated)
+      }
+      if right.usesRow, left.usesRequest, !left.usesRow {
+        return match(
+          .request(left.expression, expands: false), right.expression, expands: false,
+          isAuthenticated: left.isAuthenticated)
+      }
+      return .scalar(try compare(.equal, left, right, at: span))
+    default:
+      throw .error(
+        .matchPosition, "a condition that matches rows with parameters cannot be compared",
+        at: span)
+    }
+  }
+
+  private mutating func membership(
+    _ operand: Clause, _ set: Clause, at span: SourceSpan
+  ) throws(Diagnostic) -> Clause {
+    switch (operand, set) {
+    case (_, .bucketParameter(let name)):
+      throw .error(
+        .paramInRight, "bucket.\(name) cannot stand right of IN",
+        remedy: "let a parameter query give one bucket per element", at: span)
+    case (.bucketParameter(let name), .scalar(let set)):
+      return match(.bucketParameter(name), set.expression, expands: true)
+    case (.scalar(let operand), .scalar(let set)):
+      if operand.usesRow, set.usesRequest {
+        return match(
+          .request(set.expression, expands: true), operand.expression, expands: false,
+          isAuthenticated: set.isAuthenticated)
+      }
+      if operand.usesRequest, set.usesRow {
+        return match(
+          .request(operand.expression, expands: false), set.expression, expands: true,
+          isAuthenticated: operand.isAuthenticated)
+      }
+      if set.expression.valueClass == .blob {
+        throw .error(.blobMixed, "IN cannot search a binary value", at: span)
+      }
+      var result = combined(operand, set)
+      result.expression = .contains(array: set.expression, operand.expression)
+      return .scalar(result)
+    default:
+      throw .error(
+        .matchPosition, "a condition that matches rows with parameters cannot be used as a value",
+        at: span)
+    }
+  }
+
+  private func match(
+    _ slot: MatchSlot, _ value: PlanExpression, expands: Bool, isAuthenticated: Bool = false
+  ) -> Clause {
+    let part = PlanBranch.Part(value: value, expands: expands)
+    return .match([
+      MatchBranch(parts: [.init(slot: slot, part: part, isAuthenticated: isAuthenticated)])
+    ])
+  }
+
+  // MARK: AND, OR
+
+  private func and(
+    _ left: Clause, _ right: Clause, at span: SourceSpan
+  ) throws(Diagnostic) -> Clause {
+    if case .scalar(let left) = left, case .scalar(let right) = right,
+      !(left.usesRow && right.usesRequest), !(right.usesRow && left.usesRequest)
+    {
+      return .scalar(combined(left, right).with(.and(left.expression, right.expression)))
+    }
+    var branches: [MatchBranch] = []
+    for first in Self.branches(left) {
+      for second in Self.branches(right) {
+        let branch = MatchBranch(
+          parts: first.parts + second.parts, gates: first.gates + second.gates,
+          filters: first.filters + second.filters)
+        if branch.parts.count(where: { $0.part.expands }) > 1 {
+          throw .error(
+            .twoIn, "only one condition may match the elements of a column", at: span)
+        }
+        if branch.parts.count(where: { $0.slot.expands }) > 1 {
+          throw .error(
+            .twoArrays, "only one condition may match the elements of a request value",
+            at: span)
+        }
+        branches.append(branch)
+      }
+    }
+    return .match(branches)
+  }
+
+  private func or(
+    _ left: Clause, _ right: Clause, at span: SourceSpan
+  ) throws(Diagnostic) -> Clause {
+    if case .scalar(let left) = left, case .scalar(let right) = right {
+      try requireUnmixed(left, right, "OR", at: span)
+      return .scalar(combined(left, right).with(.or(left.expression, right.expression)))
+    }
+    let branches = Self.branches(left) + Self.branches(right)
+    let needs = Set(branches.map { MatchNeeds($0) })
+    guard needs.count == 1 else {
+      throw .error(
+        .orParams, "both sides of OR must match the same parameters",
+        remedy: "write a query for each side", at: span)
+    }
+    return .match(branches)
+  }
+
+  /// A clause as branches of which one must hold.
+  static func branches(_ clause: Clause) -> [MatchBranch] {
+    switch clause {
+    case .match(let branches):
+      return branches
+    case .bucketParameter(let name):
+      let part = PlanBranch.Part(value: .integer("1"), expands: false)
+      return [MatchBranch(parts: [.init(slot: .bucketParameter(name), part: part)])]
+    case .scalar(let scalar):
+      return scalar.usesRequest
+        ? [MatchBranch(gates: [scalar])] : [MatchBranch(filters: [scalar.expression])]
+    }
+  }
+
+  // MARK: Joining scalars
+
+  func combined(_ scalars: TypedScalar...) -> TypedScalar {
+    var result = TypedScalar(expression: .null)
+    for scalar in scalars {
+      result.usesRow = result.usesRow || scalar.usesRow
+      result.usesRequest = result.usesRequest || scalar.usesRequest
+      result.isAuthenticated = result.isAuthenticated || scalar.isAuthenticated
+      result.isClientChosen = result.isClientChosen || scalar.isClientChosen
+    }
+    return result
+  }
+
+  func requireUnmixed(
+    _ left: TypedScalar, _ right: TypedScalar, _ symbol: String, at span: SourceSpan
+  ) throws(Diagnostic) {
+    guard left.usesRow && right.usesRequest || right.usesRow && left.usesRequest else { return }
+    throw .error(
+      .mixedClause, "\(symbol) cannot combine a value of the row with one of the request",
+      remedy: "compare the two with =, or use IN on a JSON array", at: span)
+  }
+
+  mutating func compare(
+    _ comparison: PlanExpression.Comparison, _ left: TypedScalar, _ right: TypedScalar,
+    at span: SourceSpan
+  ) throws(Diagnostic) -> TypedScalar {
+    try requireUnmixed(left, right, comparison.rawValue, at: span)
+    if left.expression.valueClass == .blob, right.expression.valueClass == .blob {
+      throw .error(
+        .blobMixed, "two binary values cannot be compared",
+        remedy: "compare their hex()", at: span)
+    }
+    for (one, other) in [(left, right), (right, left)] {
+      guard case .column(let name, .text(plain: true)) = one.expression,
+        [.integer, .real].contains(other.expression.valueClass),
+        let type = scope.table?.column(name)?.type.base.name, type == "numeric"
+      else { continue }
+      warn(
+        .warning(
+          .warnNumeric, "\(name) is numeric and therefore text: it never equals a number",
+          remedy: "write CAST(\(name) AS real)", at: span))
+    }
+    return combined(left, right).with(.compare(comparison, left.expression, right.expression))
+  }
+}
+
+/// What a request must bring for a branch: equal on both sides of OR.
+private struct MatchNeeds: Hashable {
+  var slots: [MatchSlot: Int] = [:]
+  var gates: Set<PlanExpression> = []
+
+  init(_ branch: MatchBranch) {
+    for part in branch.parts {
+      if case .bucketParameter = part.slot {
+        slots[part.slot] = 1
+      } else {
+        slots[part.slot, default: 0] += 1
+      }
+    }
+    gates = Set(branch.gates.map(\.expression))
+  }
+}
+
+extension MatchSlot {
+  var expands: Bool {
+    if case .request(_, expands: true) = self { return true }
+    return false
+  }
+}
+
+extension Expression {
+  /// `ARRAY[…]` or `ROW(…)`
+  fileprivate var isList: Bool {
+    switch kind {
+    case .array, .row: true
+    default: false
+    }
+  }
+}

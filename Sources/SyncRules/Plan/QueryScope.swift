@@ -1,0 +1,77 @@
+/// What names mean inside one query of a bucket definition.
+struct QueryScope {
+  enum Dialect {
+    /// A data query; the definition's parameters, or nil when they are not known because a
+    /// parameter query has errors.
+    case data(parameters: [String]?)
+    case parameters
+  }
+
+  var dialect: Dialect
+  var options: RuleOptions
+  /// The only valid qualifier of columns, if the query reads a table.
+  var qualifier: String?
+  /// The table as the catalog has it; nil without a catalog and for a table it lacks.
+  var table: CatalogTable?
+  /// The part of the table's name that a wildcard stands for.
+  var suffix: String?
+  /// The qualifiers of `key` and `value`, if the query reads `json_each`.
+  var elementQualifiers: [String] = []
+
+  var readsElements: Bool { !elementQualifiers.isEmpty }
+}
+
+/// A scalar expression with what it depends on.
+struct TypedScalar {
+  var expression: PlanExpression
+  var usesRow = false
+  var usesRequest = false
+  /// A value that the token's issuer vouches for takes part.
+  var isAuthenticated = false
+  /// A value that the client may choose takes part.
+  var isClientChosen = false
+  /// A column that the table does not have.
+  var isMissingColumn = false
+
+  /// Whether a column of the row stands alone.
+  var isPlainColumn: Bool {
+    if case .column = expression { return true }
+    return isMissingColumn
+  }
+
+  func with(_ expression: PlanExpression) -> TypedScalar {
+    var copy = self
+    copy.expression = expression
+    copy.isMissingColumn = false
+    return copy
+  }
+}
+
+/// One place of a key: what a match is made on.
+enum MatchSlot: Hashable {
+  case bucketParameter(String)
+  case request(PlanExpression, expands: Bool)
+}
+
+/// One conjunction of matches and conditions.
+struct MatchBranch {
+  struct Part {
+    var slot: MatchSlot
+    var part: PlanBranch.Part
+    var isAuthenticated = false
+  }
+
+  var parts: [Part] = []
+  /// Conditions on the request.
+  var gates: [TypedScalar] = []
+  /// Conditions on the row.
+  var filters: [PlanExpression] = []
+}
+
+/// What an expression of a WHERE clause is.
+enum Clause {
+  case scalar(TypedScalar)
+  case match([MatchBranch])
+  /// `bucket.p` standing alone.
+  case bucketParameter(String)
+}
