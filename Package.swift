@@ -61,7 +61,7 @@ let package = Package(
     library("SyncRules", ["CYAML"]),
     library("Postgres", ["EventLoop", "CPostgres"]),
     library("HTTPServer", ["EventLoop", "ServiceRuntime", "CLibevent"]),
-    library("TokenAuth", ["COpenSSL"]),
+    library("TokenAuth", ["SyncProtocol", "COpenSSL"]),
     library("HTTPTransport", ["CCurl"]),
     // 1: foundations
     library("SyncProtocol"),

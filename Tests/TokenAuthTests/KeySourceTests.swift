@@ -1,0 +1,104 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import TokenAuth
+
+/// A key server in memory, which counts how often it is asked.
+private final class KeyServer: Sendable {
+  let state = Mutex<(answer: String?, fetches: Int)>(("{\"keys\":[]}", 0))
+
+  var fetches: Int { state.withLock { $0.fetches } }
+
+  func publish(_ answer: String?) { state.withLock { $0.answer = answer } }
+
+  func source() throws -> RemoteKeys {
+    let url = try #require(URL(string: "https://keys.test/jwks"))
+    return RemoteKeys(url: url) { _ in
+      try self.state.withLock { state in
+        state.fetches += 1
+        guard let answer = state.answer else { throw CancellationError() }
+        return Array(answer.utf8)
+      }
+    }
+  }
+}
+
+struct KeySourceTests {
+  /// The key of RFC 8037 appendix A.2 under a name.
+  private static func set(_ name: String) -> String {
+    """
+    {"keys":[{"kty":"OKP","kid":"\(name)","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},\
+    {"kty":"oct","kid":"\(name)","k":"c2VjcmV0"},{"kty":"OKP","crv":"X448","x":"AA"},\
+    {"kty":"EC","use":"enc","crv":"P-256"}]}
+    """
+  }
+
+  private static func time(_ seconds: Double) -> Date { Date(timeIntervalSince1970: seconds) }
+
+  @Test func `a remote set is fetched once, and only its public signing keys are used`()
+    async throws
+  {
+    let server = KeyServer()
+    server.publish(Self.set("a"))
+    let source = try server.source()
+    for second in 0..<100 {
+      let keys = try await source.keys(identifier: "a", now: Self.time(Double(second)))
+      #expect(keys.map(\.identifier) == ["a"])
+      #expect(keys.allSatisfy { !$0.isSymmetric })
+    }
+    #expect(server.fetches == 1)
+  }
+
+  @Test func `a rotated key is found at once`() async throws {
+    let server = KeyServer()
+    server.publish(Self.set("a"))
+    let source = try server.source()
+    _ = try await source.keys(identifier: "a", now: Self.time(0))
+    server.publish(Self.set("b"))
+    let keys = try await source.keys(identifier: "b", now: Self.time(1))
+    #expect(keys.map(\.identifier) == ["b"])
+  }
+
+  @Test func `forged key names cannot make more than ten fetches a minute`() async throws {
+    let server = KeyServer()
+    server.publish(Self.set("a"))
+    let source = try server.source()
+    for attempt in 0..<100 {
+      _ = try await source.keys(identifier: "forged\(attempt)", now: Self.time(1))
+    }
+    #expect(server.fetches == 10)
+    _ = try await source.keys(identifier: "forged", now: Self.time(62))
+    #expect(server.fetches == 11)
+  }
+
+  @Test func `a set that cannot be renewed serves for an hour and no longer`() async throws {
+    let server = KeyServer()
+    server.publish(Self.set("a"))
+    let source = try server.source()
+    _ = try await source.keys(identifier: "a", now: Self.time(0))
+    server.publish(nil)
+    #expect(try await source.keys(identifier: "a", now: Self.time(3600)).count == 1)
+    await #expect { _ = try await source.keys(identifier: "a", now: Self.time(3601)) } throws: {
+      ($0 as? TokenError)?.code == .keySet
+    }
+  }
+
+  @Test(
+    "a configured set with an unusable key is refused",
+    arguments: [
+      "", "[]", "{}", "{\"keys\":{}}", "{\"keys\":[7]}", "{\"keys\":[{\"kty\":\"oct\"}]}",
+      "{\"keys\":[{\"kty\":\"oct\",\"k\":\"\"}]}", "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"AQ\"}]}",
+      "{\"keys\":[{\"kty\":\"oct\",\"alg\":\"RS256\",\"k\":\"c2VjcmV0\"}]}",
+      "{\"keys\":[{\"kty\":\"oct\",\"alg\":\"none\",\"k\":\"c2VjcmV0\"}]}",
+      "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AQ\",\"y\":\"AQ\"}]}",
+      // A point that is not on the curve.
+      "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU\","
+        + "\"y\":\"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU\"}]}",
+    ])
+  func unusable(json: String) {
+    #expect {
+      _ = try JSONWebKeySet(json: Array(json.utf8), origin: .configuration)
+    } throws: { ($0 as? TokenError)?.code == .keySet }
+  }
+}
