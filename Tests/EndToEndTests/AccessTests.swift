@@ -97,7 +97,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("token-expiry: an expired token ends the stream; with a new one it goes on from its position")
+    @Test(
+      "token-expiry: an expired token ends the stream; with a new one it goes on from its position")
     func tokenExpiry() async throws {
       try await Stage.set(schema: Self.teams, rules: Self.cardsByTeam) { stage in
         // The gateway allows for clocks a minute apart: this one is over two seconds from now.
@@ -125,7 +126,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("path-and-parameters: crafted paths, parameters and claims are refused or are only values")
+    @Test(
+      "path-and-parameters: crafted paths, parameters and claims are refused or are only values")
     func pathAndParameters() async throws {
       try await Stage.set(schema: Self.teams, rules: Self.cardsByTeam) { stage in
         let port = stage.gateway.port
@@ -157,7 +159,9 @@ extension EndToEnd {
           #expect((400..<500).contains(answer.status), "\(body.prefix(60)): \(answer.status)")
           expectNoLeak(answer.body, String(body.prefix(60)))
         }
-        for bad in [nil, "", "x", "a.b.c", token + "x", token.replacingOccurrences(of: ".", with: "..")] {
+        for bad in [
+          nil, "", "x", "a.b.c", token + "x", token.replacingOccurrences(of: ".", with: ".."),
+        ] {
           let answer = try await HTTP.get(port: port, "/v1/buckets", token: bad)
           #expect(answer.status == 401)
         }
@@ -173,10 +177,12 @@ extension EndToEnd {
           #expect(answer.status < 500, "\(subject): \(answer.status)")
           expectNoLeak(answer.body, subject)
           if answer.status == 200 {
-            #expect((answer.json["buckets"] as? [Any])?.isEmpty == true, "\(subject): \(answer.body)")
+            #expect(
+              (answer.json["buckets"] as? [Any])?.isEmpty == true, "\(subject): \(answer.body)")
           }
         }
-        let none = SignedToken.encode(Array(#"{"alg":"none"}"#.utf8)) + "."
+        let none =
+          SignedToken.encode(Array(#"{"alg":"none"}"#.utf8)) + "."
           + SignedToken.encode(Array(#"{"sub":"ann","aud":"test","exp":\#(expiry)}"#.utf8)) + "."
         #expect(try await HTTP.get(port: port, "/v1/buckets", token: none).status == 401)
         #expect(try await stage.source.run("SELECT count(*) FROM cards") == "300")

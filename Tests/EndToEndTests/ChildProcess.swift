@@ -17,7 +17,7 @@ final class ChildProcess: Sendable {
     process.arguments = arguments
     process.environment = Executables.environment.merging(environment) { _, new in new }
     process.standardInput = FileHandle.nullDevice
-    FileManager.default.createFile(atPath: outputFile.path, contents: nil)
+    try Data().write(to: outputFile)
     let output = try FileHandle(forWritingTo: outputFile)
     process.standardOutput = output
     process.standardError = output
@@ -93,7 +93,7 @@ func run(
     let folder = try Workspace.shared.folder("run")
     defer { try? FileManager.default.removeItem(at: folder) }
     let files = ["in", "out", "err"].map { folder.appending(path: $0) }
-    for file in files { FileManager.default.createFile(atPath: file.path, contents: nil) }
+    for file in files { try Data().write(to: file) }
     if let input { try Data(input.utf8).write(to: files[0]) }
     process.standardInput = try FileHandle(forReadingFrom: files[0])
     process.standardOutput = try FileHandle(forWritingTo: files[1])

@@ -42,7 +42,9 @@ extension EndToEnd {
       }
     }
 
-    @Test("kill-first-sync: gateway and client killed during the first sync; half is never taken for whole")
+    @Test(
+      "kill-first-sync: gateway and client killed during the first sync; half is never taken for whole"
+    )
     func killFirstSync() async throws {
       try await Stage.set(schema: Self.notes, rules: Self.notesByOwner) { stage in
         let ann = try stage.replica("ann")
@@ -73,7 +75,9 @@ extension EndToEnd {
       }
     }
 
-    @Test("kill-anywhere: kills of client and gateway under load show no partial checkpoint and lose nothing")
+    @Test(
+      "kill-anywhere: kills of client and gateway under load show no partial checkpoint and lose nothing"
+    )
     func killAnywhere() async throws {
       let schema = """
         CREATE TABLE pairs (id int PRIMARY KEY, half int NOT NULL, n int NOT NULL);
@@ -143,7 +147,8 @@ extension EndToEnd {
         let bobsOps = bob.opsReceived
         try await stage.source.run("DELETE FROM notes WHERE owner = 'ann' AND id <= 5000")
         try await eventually("the tombstones are forgotten", within: 60, every: 0.3) {
-          try await stage.source.run("SELECT count(*) FROM sluice.entries WHERE data IS NULL") == "0"
+          try await stage.source.run("SELECT count(*) FROM sluice.entries WHERE data IS NULL")
+            == "0"
         }
         try await stage.source.run("UPDATE notes SET body = 'fresh' WHERE id = 20000")
         try await ann.sync()
@@ -185,7 +190,8 @@ extension EndToEnd {
       }
     }
 
-    @Test("storm: 300 clients that reconnect at once after a restart are all current within a bound")
+    @Test(
+      "storm: 300 clients that reconnect at once after a restart are all current within a bound")
     func storm() async throws {
       let schema = """
         CREATE TABLE news (id int PRIMARY KEY, title text);
@@ -232,7 +238,8 @@ extension EndToEnd {
             data:
               - SELECT * FROM pages
         """
-      try await Stage.set(schema: schema, rules: rules, settings: SlowReaderSettings.short) { stage in
+      try await Stage.set(schema: schema, rules: rules, settings: SlowReaderSettings.short) {
+        stage in
         let good = try stage.replica("good")
         good.connect()
         try await good.shows("every page", within: 90) { $0["pages"]?.count == 20_000 }
@@ -246,7 +253,9 @@ extension EndToEnd {
             let thread = Thread {
               crawlers.withLock { $0 += 1 }
               defer { ended.withLock { $0 += 1 } }
-              guard let connection = try? WireConnection(port: port, receiveBuffer: 4096) else { return }
+              guard let connection = try? WireConnection(port: port, receiveBuffer: 4096) else {
+                return
+              }
               try? connection.send(
                 "POST", "/v1/stream", token: token, body: #"{"client_id":"slow","buckets":{}}"#)
               for _ in 0..<600 {

@@ -68,11 +68,12 @@ final class SQLiteCopy: Sendable {
       else { continue }
       var row = object.mapValues { Value($0) }
       let id = row.removeValue(forKey: "id")
-      let key: String = switch id {
-      case .text(let text): text
-      case .number(let text): text
-      default: ""
-      }
+      let key: String =
+        switch id {
+        case .text(let text): text
+        case .number(let text): text
+        default: ""
+        }
       content[table, default: [:]][key] = row
     }
     return content

@@ -42,9 +42,9 @@ final class Stage: Sendable {
 
   func replica(
     _ user: String, claims: [String: any Sendable] = [:],
+    onComplete: @escaping @Sendable (Int, Content) -> Void = { _, _ in },
     token: (@Sendable () -> String)? = nil,
-    keepsStaged: @escaping @Sendable () -> Bool = { true },
-    onComplete: @escaping @Sendable (Int, Content) -> Void = { _, _ in }
+    keepsStaged: @escaping @Sendable () -> Bool = { true }
   ) throws -> WireReplica {
     let made = try SignedToken.make(user: user, claims: claims, key: key)
     let replica = WireReplica(
@@ -114,7 +114,7 @@ final class PsqlSession: Sendable {
     process.environment = Executables.environment
     let pipe = Pipe()
     outputFile = try Workspace.shared.folder("psql").appending(path: "output")
-    FileManager.default.createFile(atPath: outputFile.path, contents: nil)
+    try Data().write(to: outputFile)
     let output = try FileHandle(forWritingTo: outputFile)
     process.standardInput = pipe
     process.standardOutput = output

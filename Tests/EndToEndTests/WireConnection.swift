@@ -62,7 +62,7 @@ final class WireConnection {
     var sent = 0
     while sent < bytes.count {
       let count = bytes[sent...].withUnsafeBytes {
-        Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+        Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
       guard count > 0 else { throw Closed(description: "send: errno \(errno)") }
       sent += count
@@ -111,16 +111,17 @@ final class WireConnection {
   /// Takes up to `limit` bytes off the socket without looking at them; false when the peer has closed.
   func drain(_ limit: Int) -> Bool {
     var scratch = [UInt8](repeating: 0, count: limit)
-    let count = recv(descriptor, &scratch, limit, Int32(MSG_DONTWAIT.rawValue))
+    let count = recv(descriptor, &scratch, limit, Int32(MSG_DONTWAIT))
     if count > 0 { bytesRead += count }
     return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR))
   }
 
   /// Whether the peer has closed or reset, found out without reading.
   var isPeerGone: Bool {
-    var waiting = pollfd(fd: descriptor, events: Int16(POLLRDHUP), revents: 0)
+    let halfClosed: Int16 = 0x2000  // POLLRDHUP, which Glibc's module leaves out
+    var waiting = pollfd(fd: descriptor, events: halfClosed, revents: 0)
     return poll(&waiting, 1, 0) > 0
-      && waiting.revents & Int16(POLLRDHUP | POLLHUP | POLLERR) != 0
+      && waiting.revents & (halfClosed | Int16(POLLHUP | POLLERR)) != 0
   }
 
   // MARK: - Bytes

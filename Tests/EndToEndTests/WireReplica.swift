@@ -48,7 +48,9 @@ final class WireReplica: Sendable {
   var completes: Int { status.withLock { $0.completes } }
   var lastError: String? { status.withLock { $0.lastError } }
   var lastStatus: Int { status.withLock { $0.lastStatus } }
-  var stagedOps: Int { status.withLock { $0.state.staged.values.reduce(0) { $0 + $1.entries.count } } }
+  var stagedOps: Int {
+    status.withLock { $0.state.staged.values.reduce(0) { $0 + $1.entries.count } }
+  }
 
   func ids(_ table: String) -> Set<String> { Set(content[table]?.keys.map { $0 } ?? []) }
 
@@ -85,7 +87,9 @@ final class WireReplica: Sendable {
     let before = completes
     connect()
     defer { disconnect() }
-    try await eventually("\(name) has a checkpoint (\(lastError ?? "no error"))", within: seconds, every: 0.01) {
+    try await eventually(
+      "\(name) has a checkpoint (\(lastError ?? "no error"))", within: seconds, every: 0.01
+    ) {
       completes > before
     }
   }

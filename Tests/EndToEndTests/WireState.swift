@@ -144,7 +144,9 @@ struct WireState {
       return
     }
     if isFull != isFirstCheckpoint { violations.append("full: \(isFull) at the wrong moment") }
-    if let earlier = checkpoint, earlier.tick > tick { violations.append("tick \(tick) after \(earlier.tick)") }
+    if let earlier = checkpoint, earlier.tick > tick {
+      violations.append("tick \(tick) after \(earlier.tick)")
+    }
     isFirstCheckpoint = false
     checkpoint = (tick, stamp, Int64(id))
     if isFull { announced = [:] }

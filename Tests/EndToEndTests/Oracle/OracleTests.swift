@@ -55,7 +55,8 @@ private struct Episode {
   func play(seconds: Double) async throws {
     FileHandle.standardError.write(Data("oracle: SLUICE_TEST_SEED=\(seed)\n".utf8))
     let schema =
-      world.schema + "INSERT INTO markers SELECT n, 0 FROM generate_series(1, \(World.writers)) AS n;\n"
+      world.schema
+      + "INSERT INTO markers SELECT n, 0 FROM generate_series(1, \(World.writers)) AS n;\n"
     try await Stage.set(schema: schema, rules: world.rules) { stage in
       var random = random
       let watched = (0..<5).map { Watched("wire\($0)", world.users[$0 % world.users.count]) }
@@ -65,8 +66,8 @@ private struct Episode {
         replicas.append(
           try stage.replica(
             each.user.name, claims: ["tags": each.user.tags],
-            keepsStaged: { coin.withLock { Bool.random(using: &$0) } },
-            onComplete: { tick, content in each.shown.withLock { $0.append((tick, content)) } }))
+            onComplete: { tick, content in each.shown.withLock { $0.append((tick, content)) } },
+            keepsStaged: { coin.withLock { Bool.random(using: &$0) } }))
       }
       let file = Watched("file", world.users[0])
       let copy = try stage.sqliteCopy(file.user.name, claims: ["tags": file.user.tags])
@@ -106,7 +107,8 @@ private struct Episode {
 
       // A last transaction that everyone has to show.
       try await stage.source.run("UPDATE markers SET version = version + 1")
-      let last = try await stage.source.run("SELECT string_agg(version::text, ',' ORDER BY id) FROM markers")
+      let last = try await stage.source.run(
+        "SELECT string_agg(version::text, ',' ORDER BY id) FROM markers")
       for replica in replicas {
         try await replica.shows("the last transaction", within: 60) { shown($0, last) }
       }
@@ -140,16 +142,20 @@ private struct Episode {
   }
 
   private func sample(_ copy: SQLiteCopy, _ file: Watched) async throws {
-    guard let content = try await copy.content(world.outputs), content["markers"] != nil else { return }
+    guard let content = try await copy.content(world.outputs), content["markers"] != nil else {
+      return
+    }
     file.shown.withLock { $0.append((0, content)) }
   }
 
   /// Compares what was shown since the last time with the log; the number of checkpoints compared.
   private func judge(_ watched: [Watched], _ history: inout HistoryReader) async throws -> Int {
-    let taken = watched.map { each in each.shown.withLock { shown in
-      defer { shown = [] }
-      return shown
-    } }
+    let taken = watched.map { each in
+      each.shown.withLock { shown in
+        defer { shown = [] }
+        return shown
+      }
+    }
     let transactions = try await history.next()
     var judged = 0
     for (each, shown) in zip(watched, taken) {

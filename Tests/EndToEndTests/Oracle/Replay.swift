@@ -98,5 +98,6 @@ func differences(shown: Content, expected: Content) -> [String] {
 }
 
 private func text(_ row: Row) -> String {
-  "{" + row.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+  "{" + row.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ")
+    + "}"
 }

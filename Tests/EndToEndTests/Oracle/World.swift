@@ -8,7 +8,10 @@ struct World {
   }
 
   enum Filter {
-    case none, visible, below(Int), labelled(String), withoutOwner
+    case none, visible
+    case below(Int)
+    case labelled(String)
+    case withoutOwner
   }
 
   enum Reason {
@@ -58,7 +61,8 @@ struct World {
     }
     var queries: [Query] = []
     for table in tables {
-      for reason in [Reason.group, .owner, .tag, .everybody] where Int.random(in: 0...2, using: &random) > 0 {
+      for reason in [Reason.group, .owner, .tag, .everybody]
+      where Int.random(in: 0...2, using: &random) > 0 {
         let filter: Filter =
           switch Int.random(in: 0...5, using: &random) {
           case 0: .visible
@@ -213,14 +217,17 @@ struct World {
     }
     let condition = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
     let alias = query.isShort ? " AS \(query.output)" : ""
-    return "SELECT \(isComposite ? "a || ':' || b AS id" : "id"), \(columns.joined(separator: ", "))"
+    return
+      "SELECT \(isComposite ? "a || ':' || b AS id" : "id"), \(columns.joined(separator: ", "))"
       + " FROM \(query.table)\(alias)\(condition)"
   }
 
   /// The output tables with their columns, as a reader of the replica's file needs them.
   var outputs: [String: [String]] {
     var outputs = ["markers": ["version"]]
-    for query in queries { outputs[query.output] = query.isShort ? ["label", "price"] : Self.columns }
+    for query in queries {
+      outputs[query.output] = query.isShort ? ["label", "price"] : Self.columns
+    }
     return outputs
   }
 

@@ -19,7 +19,9 @@ struct WorldWriter {
       } else {
         script += text
       }
-      if chance(5) { script += "SELECT pg_sleep(\(Double.random(in: 0...0.12, using: &random)));\n" }
+      if chance(5) {
+        script += "SELECT pg_sleep(\(Double.random(in: 0...0.12, using: &random)));\n"
+      }
     }
     script += "UPDATE markers SET version = version + 1 WHERE id = \(number);\n"
     return script + (chance(12) ? "ROLLBACK;\n" : "COMMIT;\n")
@@ -46,7 +48,8 @@ struct WorldWriter {
     case 12, 13:
       return "DELETE FROM \(table.name) WHERE \(some);\n"
     case 14:
-      return chance(4) ? "TRUNCATE \(table.name) CASCADE;\n" : "DELETE FROM \(table.name) WHERE n < 10;\n"
+      return chance(4)
+        ? "TRUNCATE \(table.name) CASCADE;\n" : "DELETE FROM \(table.name) WHERE n < 10;\n"
     case 15:
       return """
         WITH gone AS (DELETE FROM memberships WHERE \(some) RETURNING grp)
@@ -94,7 +97,8 @@ struct WorldWriter {
       return
         "UPDATE \(table.name) SET id = md5('\(to)')::uuid WHERE id = md5('\(from)')::uuid;\n"
     case .composite:
-      return "UPDATE \(table.name) SET b = b || 'x\(to)' WHERE a = \(from % 20) AND length(b) < 20;\n"
+      return
+        "UPDATE \(table.name) SET b = b || 'x\(to)' WHERE a = \(from % 20) AND length(b) < 20;\n"
     }
   }
 
