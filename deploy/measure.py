@@ -21,7 +21,8 @@ for name in ("port", "rows", "seconds"):
 options = arguments.parse_args()
 work, rows = options.work, options.rows
 only = set(filter(None, options.only.split(",")))
-environment = dict(os.environ, PGDATABASE="bench")
+os.environ["PGDATABASE"] = "bench"
+environment = dict(os.environ)
 config = work + "/sluice.yaml"
 results = []
 
