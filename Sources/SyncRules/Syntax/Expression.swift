@@ -32,12 +32,15 @@ package struct Expression: Sendable, Hashable {
     case subquery(SelectStatement)
   }
 
-  package var kind: Kind
-  package var span: SourceSpan
+  package let kind: Kind
+  package let span: SourceSpan
+  /// The number of levels of the tree; the parser limits it, so recursion over the tree is safe.
+  package let depth: Int
 
   package init(_ kind: Kind, span: SourceSpan) {
     self.kind = kind
     self.span = span
+    depth = 1 + (Self.children(of: kind).map(\.depth).max() ?? 0)
   }
 }
 
@@ -140,5 +143,29 @@ package struct FunctionCall: Sendable, Hashable {
   /// The name as messages show it: `request.jwt`.
   package var displayName: String {
     qualifier.map { "\($0.name).\(name.name)" } ?? name.name
+  }
+}
+
+extension Expression {
+  /// The expressions directly below this one; subqueries are not entered.
+  package var children: [Expression] { Self.children(of: kind) }
+
+  private static func children(of kind: Kind) -> [Expression] {
+    switch kind {
+    case .null, .boolean, .integer, .real, .string, .column, .subquery: []
+    case .call(let call): call.arguments
+    case .unary(_, let operand), .isTest(let operand, _, negated: _), .cast(let operand, _),
+      .member(let operand, _, asValue: _):
+      [operand]
+    case .binary(_, let left, let right): [left, right]
+    case .between(let operand, let low, let high, negated: _): [operand, low, high]
+    case .membership(let operand, .expression(let set), negated: _): [operand, set]
+    case .membership(let operand, .list(let items, _), negated: _): [operand] + items
+    case .membership(let operand, .subquery, negated: _): [operand]
+    case .conditional(let operand, let branches, let otherwise):
+      (operand.map { [$0] } ?? []) + branches.flatMap { [$0.condition, $0.result] }
+        + (otherwise.map { [$0] } ?? [])
+    case .array(let items), .row(let items): items
+    }
   }
 }
