@@ -8,7 +8,7 @@ package struct SourceFile: Sendable {
 
   package let name: String
   package let text: String
-  private let bytes: [UInt8]
+  let bytes: [UInt8]
   private let lineStarts: [Int]
 
   package init(name: String, text: String) {

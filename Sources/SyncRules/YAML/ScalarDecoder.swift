@@ -24,7 +24,7 @@ struct ScalarDecoder {
 
   static func map(_ scalar: YAMLScalar, in file: SourceFile) -> SourceMap {
     let expected = Array(scalar.text.utf8)
-    let source = Array(file.text.utf8)
+    let source = file.bytes
     let start = min(scalar.span.start, source.count)
     let base = ScalarDecoder(source: source, start: start, end: scalar.span.end)
     switch scalar.style {

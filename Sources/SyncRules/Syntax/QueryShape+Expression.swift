@@ -1,0 +1,236 @@
+extension QueryShape {
+  /// What an expression is for.
+  enum Position {
+    /// A term of WHERE or ON, reached through AND, OR and NOT only.
+    case condition
+    case value
+  }
+
+  mutating func check(_ expression: Expression, position: Position) {
+    switch expression.kind {
+    case .null, .boolean, .integer, .real, .string: break
+    case .column(let column):
+      for name in [column.qualifier, column.name].compactMap({ $0 }) { checkCase(name) }
+    case .call(let call): check(call)
+    case .unary(.not, let operand): check(operand, position: position)
+    case .unary(let op, let operand): checkSign(op, operand, at: expression.span)
+    case .binary(let op, let left, let right):
+      check(op, left, right, at: expression.span, position: position)
+    case .isTest(let operand, let test, negated: _):
+      if test != .null, !dialect.isStream {
+        refuseOperator("IS \(test.rawValue)", "Write the value alone, or NOT value", expression)
+      }
+      check(operand, position: .value)
+    case .between:
+      if !dialect.isStream { refuseOperator("BETWEEN", "Write x >= low AND x <= high", expression) }
+      checkChildren(expression)
+    case .membership(let operand, let set, let negated):
+      check(operand, position: .value)
+      checkMembership(set, negated: negated, expression, position: position)
+    case .conditional:
+      if !dialect.isStream { refuseOperator("CASE", "Write iif(condition, a, b)", expression) }
+      checkChildren(expression)
+    case .cast(let operand, _): check(operand, position: .value)
+    case .member(let operand, let member, asValue: _):
+      if case .index(let index) = member, !dialect.isStream {
+        refuse(
+          .jsonMember, "The right side of '->' must be a string here",
+          remedy: "Write '\(index)' in quotes", at: expression.span)
+      }
+      check(operand, position: .value)
+    case .array, .row:
+      refuseOperator("ARRAY[…] or ROW(…)", "A list can only follow IN", expression)
+    case .subquery(let select):
+      refuse(
+        .subqueryPosition, "A subquery cannot be a value", remedy: subqueryRemedy, at: select.span)
+    }
+  }
+
+  private var subqueryRemedy: String {
+    switch dialect {
+    case .stream, .alphaStream: "Write value IN (SELECT …)"
+    default: "Put the lookup into a parameter query of the definition"
+    }
+  }
+
+  private mutating func checkChildren(_ expression: Expression) {
+    for child in expression.children { check(child, position: .value) }
+  }
+
+  private mutating func refuseOperator(_ name: String, _ remedy: String?, _ expression: Expression)
+  {
+    refuse(
+      .unsupportedOperator, "\(name) is not available here", remedy: remedy, at: expression.span)
+  }
+
+  private mutating func checkSign(_ op: UnaryOperator, _ operand: Expression, at span: SourceSpan) {
+    if op == .minus {
+      refuse(
+        .unsupportedOperator, "Only a number can have a minus sign", remedy: "Write 0 - value",
+        at: span)
+    } else if !dialect.isStream {
+      refuse(.unsupportedOperator, "There is no plus sign", remedy: "Remove it", at: span)
+    }
+    check(operand, position: .value)
+  }
+
+  private mutating func check(
+    _ op: BinaryOperator, _ left: Expression, _ right: Expression, at span: SourceSpan,
+    position: Position
+  ) {
+    switch op {
+    case .and, .or:
+      check(left, position: position)
+      check(right, position: position)
+    case .modulo, .bitAnd, .bitOr, .shiftLeft, .shiftRight:
+      refuse(.unsupportedOperator, "The operator '\(op.rawValue)' is not available", at: span)
+    case .overlap:
+      switch dialect {
+      case .stream, .alphaStream:
+        checkOverlapSide(left)
+        checkOverlapSide(right)
+      default:
+        refuse(
+          .unsupportedOperator, "The operator '&&' is not available here",
+          remedy: "In a data query, write bucket.parameter IN array_column", at: span)
+      }
+    default:
+      check(left, position: .value)
+      check(right, position: .value)
+    }
+  }
+
+  private mutating func checkOverlapSide(_ side: Expression) {
+    switch side.kind {
+    case .subquery(let select): check(select, isSubquery: true)
+    case .array(let items) where dialect.isStream, .row(let items) where dialect.isStream:
+      for item in items { check(item, position: .value) }
+    default: check(side, position: .value)
+    }
+  }
+
+  // MARK: IN
+
+  private mutating func checkMembership(
+    _ set: MembershipSet, negated: Bool, _ expression: Expression, position: Position
+  ) {
+    if negated, dialect != .stream, dialect != .alphaStream {
+      refuseOperator("NOT IN", "Write NOT (x IN …)", expression)
+    }
+    switch set {
+    case .list(let items, let span):
+      refuse(
+        dialect.isStream ? .inList : .unsupportedOperator,
+        "A list in parentheses cannot follow IN",
+        remedy: dialect.isStream ? "Write IN ARRAY[…]" : "Write x = a OR x = b", at: span)
+      for item in items { check(item, position: .value) }
+    case .subquery(let select):
+      switch dialect {
+      case .stream, .alphaStream: check(select, isSubquery: true)
+      default:
+        refuse(
+          .subqueryPosition, "There are no subqueries here", remedy: subqueryRemedy,
+          at: select.span)
+      }
+    case .expression(let inner):
+      checkMembershipValue(inner, negated: negated, expression, position: position)
+    }
+  }
+
+  private mutating func checkMembershipValue(
+    _ inner: Expression, negated: Bool, _ expression: Expression, position: Position
+  ) {
+    switch inner.kind {
+    case .array(let items), .row(let items):
+      if !dialect.isStream { refuseOperator("IN ARRAY[…]", "Write x = a OR x = b", expression) }
+      for item in items { check(item, position: .value) }
+    default:
+      if dialect.isStream, position == .value, !negated {
+        refuseOperator("IN with a JSON array as a value", "Write it as a term of WHERE", expression)
+      }
+      check(inner, position: .value)
+    }
+  }
+
+  // MARK: Functions
+
+  private mutating func check(_ call: FunctionCall) {
+    defer { for argument in call.arguments { check(argument, position: .value) } }
+    let name = call.displayName
+    if call.qualifier != nil {
+      if let count = dialect.requestFunctions[name] {
+        if call.arguments.count != count, dialect.isStream || name.hasSuffix(".parameter") {
+          refuse(
+            .arity, "\(name) takes \(Self.count(count...count)), not \(call.arguments.count)",
+            at: call.span)
+        }
+      } else if dialect.isStream, ["schema", "table_name", "table_suffix"].contains(call.name.name)
+      {
+        if !call.arguments.isEmpty {
+          refuse(.metadata, "\(call.name.name)() takes no arguments", at: call.span)
+        }
+      } else {
+        refuse(
+          .unknownFunction, "There is no function \(name) here", remedy: qualifiedRemedy(name),
+          at: call.span)
+      }
+      return
+    }
+    guard let range = dialect.scalarFunctions[name] else { return refuseUnknown(call) }
+    if dialect.isStream, !range.contains(call.arguments.count) {
+      refuse(
+        .arity, "\(name) takes \(Self.count(range)), not \(call.arguments.count)", at: call.span)
+    }
+  }
+
+  private static func count(_ range: ClosedRange<Int>) -> String {
+    let unit = range.upperBound == 1 ? "argument" : "arguments"
+    if range.lowerBound == range.upperBound { return "\(range.lowerBound) \(unit)" }
+    if range.upperBound == .max { return "at least \(range.lowerBound) \(unit)" }
+    return "\(range.lowerBound) to \(range.upperBound) \(unit)"
+  }
+
+  private mutating func refuseUnknown(_ call: FunctionCall) {
+    let name = call.name.name
+    if ["random", "randomblob"].contains(name) {
+      refuse(
+        dialect.isStream ? .nondeterministic : .unknownFunction,
+        "\(name) gives another value each time; a row's buckets must follow from its columns",
+        at: call.span)
+      return
+    }
+    refuse(
+      .unknownFunction, "There is no function \(name)",
+      remedy: Self.replacements[name] ?? near(name),
+      at: call.span)
+  }
+
+  private func near(_ name: String) -> String? {
+    Suggestion.nearest(to: name, among: dialect.scalarFunctions.keys.sorted()).map {
+      "Did you mean \($0)?"
+    }
+  }
+
+  private static let replacements = [
+    "coalesce": "Write ifnull(a, b)", "substr": "Write substring(text, start, length)",
+    "now": "A row's buckets must not depend on the time; store a flag instead",
+    "json_each": "json_each can only stand in FROM",
+    "strftime": "Write datetime(value) or unixepoch(value)",
+    "date": "Write substring(datetime(value), 1, 10)", "concat": "Write a || b",
+    "json_valid": "json_valid is available in bucket definitions only",
+    "count": "There are no aggregate functions", "sum": "There are no aggregate functions",
+    "min": "There are no aggregate functions", "max": "There are no aggregate functions",
+    "avg": "There are no aggregate functions",
+  ]
+
+  private func qualifiedRemedy(_ name: String) -> String? {
+    let known = dialect.requestFunctions.keys.sorted()
+    if dialect.isStream || dialect == .alphaStream, name.hasPrefix("request.") {
+      return "Streams use auth.user_id(), auth.parameters() and connection.parameters()"
+    }
+    if !dialect.isStream, name.hasPrefix("auth.") {
+      return "Bucket definitions use request.user_id() and request.jwt()"
+    }
+    return Suggestion.nearest(to: name, among: known).map { "Did you mean \($0)()?" }
+  }
+}
