@@ -1,0 +1,228 @@
+import Postgres
+import SQLGeneration
+import SyncRules
+import TestSupport
+import Testing
+
+/// One published case: rules, source rows, and what each row and each request must give.
+///
+/// In the cases a column may hold a number in one row and a text in the next, which no PostgreSQL
+/// table does. So each row gets a table of its own, with the types that carry its values, and the
+/// rules are compiled for it.
+struct RuleCase {
+  let content: CaseValue
+
+  var id: String { content["id"]?.string ?? "" }
+  var topic: String { content["topic"]?.string ?? "" }
+
+  struct Row: Hashable, CustomStringConvertible {
+    var bucket: String
+    var table: String
+    var id: String
+    var wire: String
+
+    var description: String { "\(bucket) \(table) \(id) \(wire)" }
+  }
+
+  private struct Table {
+    var schema: String
+    var name: String
+    var rows: [CaseValue]
+
+    /// The types that carry the values of this row; a NULL has the type of the column elsewhere.
+    func columns(_ row: CaseValue) -> [(name: String, type: String)] {
+      row.members.map { name, value in
+        let others = rows.compactMap { $0[name] }
+        return (name, Self.type(value) ?? others.lazy.compactMap(Self.type).first ?? "text")
+      }
+    }
+
+    private static func type(_ value: CaseValue) -> String? {
+      switch value {
+      case .null: nil
+      case .number: "int8"
+      case .object where value["int"] != nil: "int8"
+      case .object where value["real"] != nil: "float8"
+      case .object: "bytea"
+      default: "text"
+      }
+    }
+
+    func catalog(_ row: CaseValue) -> CatalogTable {
+      var columns = columns(row).map {
+        CatalogColumn(name: $0.name, type: .builtIn($0.type))
+      }
+      columns.append(CatalogColumn(name: "_key", type: .builtIn("int4"), notNull: true))
+      return CatalogTable(schema: schema, name: name, columns: columns, key: ["_key"])
+    }
+
+    func script(_ row: CaseValue, number: Int) -> String {
+      let table = SQLIdentifier(schema: schema, name: name)
+      var definitions = columns(row).map { "\(SQLIdentifier($0.name)) \($0.type)" }
+      definitions.append("\"_key\" int PRIMARY KEY")
+      let values = row.members.map { Self.literal($0.value) } + ["\(number)"]
+      return """
+        CREATE SCHEMA IF NOT EXISTS \(SQLIdentifier(schema));
+        DROP TABLE IF EXISTS \(table);
+        CREATE TABLE \(table) (\(definitions.joined(separator: ", ")));
+        INSERT INTO \(table) VALUES (\(values.joined(separator: ", ")));
+        """
+    }
+
+    private static func literal(_ value: CaseValue) -> String {
+      switch value {
+      case .null: "NULL"
+      case .number(let digits): digits
+      case .string(let text): SQLLiteral(text).description
+      default:
+        if let blob = value["blob"]?.string {
+          "decode('\(blob)', 'hex')"
+        } else {
+          "'\((value["int"] ?? value["real"])?.string ?? "")'"
+        }
+      }
+    }
+  }
+
+  private var tables: [Table] {
+    (content["tables"]?.members ?? []).map { name, rows in
+      let parts = name.split(separator: ".").map(String.init)
+      return Table(schema: parts[0], name: parts[1], rows: rows.elements)
+    }
+  }
+
+  /// The rules compiled for a catalog in which one table has the types of one of its rows.
+  private func compile(
+    _ table: Table? = nil, _ row: CaseValue? = nil
+  ) throws -> (rules: CompiledRules, diagnostics: [Diagnostic]) {
+    let catalog = Catalog(
+      tables: tables.map { other in
+        if let table, let row, other.name == table.name, other.schema == table.schema {
+          return other.catalog(row)
+        }
+        return other.catalog(other.rows.first ?? .object([]))
+      })
+    let (ruleSet, read) = RulesReader.read(content["rules"]?.string ?? "", fileName: "rules.yaml")
+    let (plan, compiled) = PlanCompiler.compile(try #require(ruleSet), catalog)
+    let diagnostics = read + compiled
+    for error in diagnostics where error.severity == .error {
+      Issue.record("\(id): \(error.code.rawValue) \(error.message)")
+    }
+    return (SQLGenerator.compile(try #require(plan)), diagnostics)
+  }
+
+  /// Evaluates every row and every request, and compares.
+  func check(_ connection: PostgresConnection, skippingRows skipped: Set<Int> = []) async throws {
+    try await connection.execute("TRUNCATE sluice.parameters")
+    let (base, diagnostics) = try compile()
+    let expectedCodes = (content["expect"]?["diagnostics"]?.elements ?? []).map {
+      "RULES_" + ($0["class"]?.string ?? "")
+    }
+    for code in expectedCodes {
+      #expect(diagnostics.contains { $0.code.rawValue == code }, "\(id): \(code)")
+    }
+    for table in tables {
+      for (index, row) in table.rows.enumerated() {
+        try await connection.execute(table.script(row, number: index))
+        let rules = try compile(table, row).rules
+        let actual = try await evaluate(rules, table, connection)
+        try await materialise(rules, table, connection)
+        if skipped.contains(index) { continue }
+        let expected = expectedRows("\(table.schema).\(table.name)", index)
+        #expect(actual == expected, "\(id): row \(index) of \(table.name)")
+        try await connection.execute(
+          "DROP TABLE \(SQLIdentifier(schema: table.schema, name: table.name))")
+      }
+    }
+    try await checkRequests(base, connection)
+  }
+
+  private func expectedRows(_ table: String, _ index: Int) -> Set<Row> {
+    let entry = content["expect"]?["rows"]?.elements.first {
+      $0["table"]?.string == table && $0["index"]?.number == index
+    }
+    return Set(
+      (entry?["out"]?.elements ?? []).map { out in
+        Row(
+          bucket: out["bucket"]?.string ?? "", table: out["table"]?.string ?? "",
+          id: out["id"]?.string ?? "", wire: out["wire"]?.string ?? "")
+      })
+  }
+
+  /// The entries of the table, by every way of evaluating.
+  private func evaluate(
+    _ rules: CompiledRules, _ table: Table, _ connection: PostgresConnection
+  ) async throws -> Set<Row> {
+    var rows: Set<Row> = []
+    for definition in rules.definitions {
+      for query in definition.queries
+      where query.source.name == table.name && query.source.schema == table.schema {
+        let all = try await connection.query(query.evaluationAll())
+        let keys = query.source.key.page(
+          schema: table.schema, table: table.name, after: nil, limit: "100")
+        let dirty = try await connection.query(query.evaluation(dirty: "(\(keys))"))
+        var found: [Set<Row>] = []
+        for result in [all, dirty] {
+          found.append(
+            Set(
+              (0..<result.rowCount).map { row in
+                Row(
+                  bucket: definition.name + (result.string(row, 1) ?? "?"),
+                  table: query.outputName, id: result.string(row, 2) ?? "?",
+                  wire: result.string(row, 3) ?? "?")
+              }))
+        }
+        #expect(found[0] == found[1], "\(id): by key and whole")
+        rows.formUnion(found[0])
+      }
+    }
+    return rows
+  }
+
+  /// Puts what the lookups give for the table into `sluice.parameters`.
+  private func materialise(
+    _ rules: CompiledRules, _ table: Table, _ connection: PostgresConnection
+  ) async throws {
+    for (number, definition) in rules.definitions.enumerated() {
+      for lookup in definition.lookups
+      where lookup.source.name == table.name && lookup.source.schema == table.schema {
+        _ = try await connection.query(
+          """
+          INSERT INTO sluice.parameters (lookup, source_key, key, value)
+          SELECT \(number * 100 + lookup.ordinal), e.* FROM (\(lookup.evaluationAll())) e
+          """)
+      }
+    }
+  }
+
+  private func checkRequests(
+    _ rules: CompiledRules, _ connection: PostgresConnection
+  ) async throws {
+    let requests = content["requests"]?.elements ?? []
+    let expected = content["expect"]?["requests"]?.elements ?? []
+    for (request, answer) in zip(requests, expected) {
+      var granted: [String: Int] = [:]
+      for (number, definition) in rules.definitions.enumerated() {
+        for grant in definition.grants {
+          let result = try await connection.query(
+            "WITH r AS (SELECT $1::text AS claims, $2::text AS parameters) "
+              + grant.sql(lookupNumber: grant.lookup.map { Int64(number * 100 + $0) }),
+            [
+              .text(request["jwt"]?.text ?? "{}"),
+              .text(request["client_params"]?.text ?? "{}"),
+            ])
+          for row in 0..<result.rowCount {
+            guard let key = result.string(row, 0) else { continue }
+            let priority = Int(try #require(result.int(row, 1)))
+            granted[definition.name + key] = min(granted[definition.name + key] ?? 3, priority)
+          }
+        }
+      }
+      var wanted: [String: Int] = [:]
+      for bucket in answer["buckets"]?.elements ?? [] {
+        wanted[bucket["bucket"]?.string ?? ""] = bucket["priority"]?.number
+      }
+      #expect(granted == wanted, "\(id): \(request.text)")
+    }
+  }
+}
