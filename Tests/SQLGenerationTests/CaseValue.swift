@@ -138,7 +138,8 @@ private struct CaseParser {
     index += 1
     let literal = Data(bytes[start..<index])
     // The cases hold no text that Foundation refuses.
-    return (try? JSONDecoder().decode([String].self, from: Data("[".utf8) + literal + Data("]".utf8)))?
+    return
+      (try? JSONDecoder().decode([String].self, from: Data("[".utf8) + literal + Data("]".utf8)))?
       .first ?? String(decoding: literal, as: UTF8.self)
   }
 }

@@ -6,24 +6,28 @@ import Testing
 
 /// The published cases for bucket definitions: rows, bucket names, wire text, granted buckets.
 @Suite struct RuleCasesTests {
-  /// Cases that differ by decision.
-  static let skipped: [String: String] = [:]
-
-  /// Rows that differ by decision: case and index.
-  static let skippedRows: [String: Set<Int>] = [:]
+  /// Rows that differ by decision: case, row, reason.
+  static let skipped: [(id: String, row: Int, reason: String)] = [
+    (
+      "bd-functions", 4,
+      "substring() through the middle of a surrogate pair: PostgreSQL has no text for half of one"
+    ),
+    (
+      "bd-conflict-eq", 1,
+      "a parameter matched with two columns needs both to be equal; the reference takes the first"
+    ),
+  ]
 
   @Test func `published bucket definitions give the published rows and buckets`() async throws {
     let cases = try CaseValue.file("rules.json")["cases"]?.elements.map(RuleCase.init) ?? []
-    let chosen = cases.filter {
-      $0.topic == "bucket_definitions" && Self.skipped[$0.id] == nil
-    }
-    #expect(chosen.count == 30 - Self.skipped.count)
+    let chosen = cases.filter { $0.topic == "bucket_definitions" }
+    #expect(chosen.count == 30)
     try await withDatabase { database in
       let connection = try await database.connectForEvaluation()
       for ruleCase in chosen {
         do {
-          try await ruleCase.check(
-            connection, skippingRows: Self.skippedRows[ruleCase.id] ?? [])
+          let rows = Self.skipped.filter { $0.id == ruleCase.id }.map(\.row)
+          try await ruleCase.check(connection, skippingRows: Set(rows))
         } catch let error as PostgresError {
           Issue.record("\(ruleCase.id): \(error.message)")
         }
