@@ -75,7 +75,9 @@ let package = Package(
     tests("SyncProtocolTests", ["SyncProtocol"]),
     tests("HTTPServerTests", ["HTTPServer", "EventLoop", "HTTPTransport", "TestSupport"]),
     tests("TokenAuthTests", ["TokenAuth", "TestSupport"]),
-    tests("SyncRulesTests", ["SyncRules"]),
+    .testTarget(
+      name: "SyncRulesTests", dependencies: ["SyncRules"], resources: [.copy("Fixtures")],
+      swiftSettings: strict),
     tests("SQLGenerationTests", ["SQLGeneration", "SyncRules", "Postgres", "TestSupport"]),
     tests(
       "BucketStorageTests",

@@ -6,7 +6,7 @@
 ///
 /// Four verbs touch the tokens: `at` looks, `eat` takes, `consume(if:)` takes if it is there, and
 /// `expect` takes or reports.
-struct SQLParser {
+package struct SQLParser {
   /// Thrown after the error has been recorded.
   struct Stop: Error {}
 
@@ -40,7 +40,7 @@ struct SQLParser {
   }
 
   /// Parses a text that must be one SELECT. There is no statement if there are errors.
-  static func parse(
+  package static func parse(
     _ text: String, map: SourceMap
   ) -> (select: SelectStatement?, diagnostics: [Diagnostic]) {
     var parser = SQLParser(text, map: map)
