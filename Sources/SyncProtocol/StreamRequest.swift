@@ -98,3 +98,23 @@ extension JSONWriter {
     if let text { append(string: text) } else { append(literal: "null") }
   }
 }
+
+extension StreamRequest {
+  /// Whether `text` is a JSON object that a gateway would take as parameters.
+  package static func isObject(_ text: String) -> Bool {
+    var copy = text
+    return copy.withUTF8 { bytes in
+      var cursor = JSONCursor(bytes, direction: .request)
+      cursor.depthLimit = Limits().depth
+      cursor.elementsLeft = Limits().elements
+      guard cursor.peek() == UInt8(ascii: "{") else { return false }
+      do {
+        try cursor.skipValue()
+        try cursor.expectEnd()
+        return true
+      } catch {
+        return false
+      }
+    }
+  }
+}

@@ -1,0 +1,250 @@
+package import HTTPTransport
+public import SQLiteReplica
+import SyncProtocol
+
+/// Keeps a replica in step with its gateway.
+///
+/// ```swift
+/// let replica = try await Replica.open(path: "shop.db")
+/// let client = try SyncClient(url: "https://sync.example.com", replica: replica) {
+///   try await session.currentToken()
+/// }
+/// try await client.run()          // until the task is cancelled
+/// ```
+///
+/// `run()` connects, applies checkpoints as they come, and connects again whenever the line breaks, from where the replica
+/// stands; `syncOnce()` stops at the first whole checkpoint. One of them at a time. Meanwhile the application reads its tables
+/// with ordinary SQL and observes `statuses` and `checkpoints`.
+public final class SyncClient: Sendable {
+  /// Gives a token for the gateway. It is asked at the start, when the gateway refuses the last one, and when that is about
+  /// to expire.
+  public typealias TokenProvider = @Sendable () async throws -> String
+
+  /// What a client asks for, and how patient it is.
+  public struct Options: Sendable {
+    /// The client's parameters: the text of a JSON object.
+    public var parameters: String = "{}"
+    /// Streams to subscribe to.
+    public var subscriptions: [Subscription] = []
+    /// Whether streams that subscribe themselves are wanted.
+    public var includesDefaults = true
+    public var backoff = Backoff()
+    /// How many failures in a row `syncOnce()` bears.
+    public var attempts = 3
+    /// How long no byte may come before the line counts as broken.
+    public var idleTimeout: Duration = .seconds(60)
+
+    /// Waits; a test does not.
+    package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
+    /// Chance, from 0 to 1.
+    package var jitter: @Sendable () -> Double = { Double.random(in: 0...1) }
+
+    public init() {}
+  }
+
+  /// One stream to subscribe to.
+  public struct Subscription: Sendable, Equatable {
+    public var stream: String
+    /// The text of a JSON object.
+    public var parameters: String
+    /// The priority in place of the rules'; a lower number is visible earlier.
+    public var priority: Int?
+
+    public init(stream: String, parameters: String = "{}", priority: Int? = nil) {
+      self.stream = stream
+      self.parameters = parameters
+      self.priority = priority
+    }
+  }
+
+  /// The replica that is kept in step.
+  public let replica: Replica
+  private let url: String
+  private let options: Options
+  private let token: TokenProvider
+  private let transport: any HTTPTransport
+  private let statusHub = StatusHub<SyncStatus>(
+    latest: SyncStatus(), bufferSize: 1, replaysLatest: true)
+  private let checkpointHub = StatusHub<AppliedCheckpoint>(bufferSize: 1024, replaysLatest: false)
+
+  /// A client of the gateway at `url`, such as `https://sync.example.com`.
+  ///
+  /// Throws when the parameters of `options` are not JSON objects.
+  public convenience init(
+    url: String, replica: Replica, options: Options = Options(), token: @escaping TokenProvider
+  ) throws {
+    let transport = CurlTransport(CurlTransportConfiguration(idleTimeout: options.idleTimeout))
+    try self.init(
+      url: url, replica: replica, options: options, transport: transport, token: token)
+  }
+
+  package init(
+    url: String, replica: Replica, options: Options = Options(), transport: any HTTPTransport,
+    token: @escaping TokenProvider
+  ) throws {
+    for text in [options.parameters] + options.subscriptions.map(\.parameters) {
+      guard StreamRequest.isObject(text) else {
+        throw SyncFailure(
+          kind: .replica, code: "SLUICE_CLIENT_PARAMETERS",
+          message: "Parameters must be the text of a JSON object.")
+      }
+    }
+    self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
+    self.replica = replica
+    self.options = options
+    self.transport = transport
+    self.token = token
+  }
+
+  // MARK: Observing
+
+  /// The status now.
+  public var status: SyncStatus { statusHub.latest ?? SyncStatus() }
+
+  /// The status now and whenever it changes; a slow reader sees the newest.
+  public var statuses: AsyncStream<SyncStatus> { statusHub.listen() }
+
+  /// Each checkpoint that becomes visible from now on.
+  public var checkpoints: AsyncStream<AppliedCheckpoint> { checkpointHub.listen() }
+
+  // MARK: Syncing
+
+  /// Keeps the replica in step until the task is cancelled.
+  public func run() async throws { try await drive(.continuous) }
+
+  /// Brings the replica to the gateway's newest checkpoint.
+  ///
+  /// Throws `SyncFailure` after too many failures in a row; what was downloaded until then is kept.
+  public func syncOnce() async throws { try await drive(.once(attempts: options.attempts)) }
+
+  private func drive(_ mode: SyncStateMachine.Mode) async throws {
+    var machine = SyncStateMachine(
+      mode: mode, backoff: options.backoff, lastCheckpoint: try await replica.lastCheckpoint())
+    var stream: OpenStream?
+    var bearer = ""
+    defer {
+      machine.stopped()
+      statusHub.publish(machine.status)
+    }
+    var action = machine.start()
+    do {
+      while true {
+        try Task.checkCancellation()
+        if machine.status != statusHub.latest { statusHub.publish(machine.status) }
+        if action != .read, action != .renewToken, stream != nil {
+          stream = nil
+          try await replica.end()
+        }
+        switch action {
+        case .fetchToken:
+          do {
+            bearer = try await fetchToken()
+            action = machine.fetchedToken()
+          } catch let failure as SyncFailure {
+            action = machine.failed(failure, jitter: options.jitter())
+          }
+        case .renewToken:
+          // Without an answer the stream goes on for as long as its token lasts.
+          let renewed = try? await fetchToken()
+          action = machine.renewedToken(isNew: renewed != nil && renewed != bearer)
+          bearer = renewed ?? bearer
+        case .openStream:
+          action = try await open(&stream, bearer, &machine)
+        case .read:
+          action = try await read(&stream, &machine)
+        case .wait(let delay):
+          try await options.sleep(delay)
+          action = machine.waited()
+        case .finish: return
+        case .fail(let failure): throw failure
+        }
+      }
+    } catch {
+      stream = nil
+      try await replica.end()
+      throw error
+    }
+  }
+
+  // MARK: Steps
+
+  private struct OpenStream {
+    var chunks: TransportBody.AsyncIterator
+    var splitter = LineSplitter()
+  }
+
+  private func fetchToken() async throws -> String {
+    do {
+      return try await token()
+    } catch let error as CancellationError {
+      throw error
+    } catch let failure as SyncFailure {
+      throw failure
+    } catch {
+      throw SyncFailure(
+        kind: .token, code: "SLUICE_CLIENT_TOKEN", message: "There is no token for the gateway.")
+    }
+  }
+
+  private func open(
+    _ stream: inout OpenStream?, _ bearer: String, _ machine: inout SyncStateMachine
+  ) async throws -> SyncStateMachine.Action {
+    do {
+      let start = try await replica.begin()
+      let request = StreamRequest(
+        clientID: start.clientID, schema: start.schema, buckets: start.positions,
+        parametersJSON: options.parameters,
+        subscriptions: options.subscriptions.map {
+          StreamSubscription(
+            stream: $0.stream, parametersJSON: $0.parameters, overridePriority: $0.priority)
+        }, includeDefaults: options.includesDefaults)
+      let response = try await transport.send(
+        TransportRequest(
+          method: "POST", url: url + "/v1/stream",
+          headers: [
+            ("Authorization", "Bearer " + bearer), ("Content-Type", "application/json"),
+            ("Accept", "application/x-ndjson"),
+          ], body: request.encoded()))
+      guard response.status == 200 else {
+        let body = try await response.body.collect(upTo: 64 << 10)
+        return machine.refused(
+          status: response.status, SyncFailure(status: response.status, body: body),
+          retryAfter: response.header("Retry-After").flatMap { Int64($0) }.map {
+            .seconds(min(max($0, 0), 3600))
+          }, jitter: options.jitter())
+      }
+      stream = OpenStream(chunks: response.body.makeAsyncIterator())
+      return machine.opened()
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      return machine.failed(SyncFailure(error), jitter: options.jitter())
+    }
+  }
+
+  /// Takes in the next line.
+  private func read(
+    _ stream: inout OpenStream?, _ machine: inout SyncStateMachine
+  ) async throws -> SyncStateMachine.Action {
+    do {
+      while let line = try stream?.splitter.next() {
+        let event = try await replica.receive(line)
+        var checkpoint: CheckpointTime?
+        if case .applied(let applied) = event {
+          checkpoint = try await replica.lastCheckpoint()
+          checkpointHub.publish(applied)
+        }
+        return machine.received(event, checkpoint: checkpoint, jitter: options.jitter())
+      }
+      guard let chunk = try await stream?.chunks.next() else {
+        return machine.streamEnded(jitter: options.jitter())
+      }
+      stream?.splitter.append(chunk)
+      return .read
+    } catch let error as CancellationError {
+      throw error
+    } catch {
+      return machine.failed(SyncFailure(error), jitter: options.jitter())
+    }
+  }
+}
