@@ -90,21 +90,27 @@ extension PostgresConnection {
       waiting.removeValue(forKey: id)?.resume(returning: false)
       return
     }
-    guard running == id, let raw = socket.raw, !closed, cancelsInFlight == 0,
-      let cancel = PQgetCancel(raw)
-    else { return }
-    cancelsInFlight += 1
-    let request = CancelRequest(raw: cancel)
+    guard running == id, !cancelIsWanted else { return }
+    cancelIsWanted = true
     let deadline = loop.after(cancelTimeout) { [weak self] in
       // On the loop, which is this actor's executor.
-      self?.assumeIsolated { $0.giveUpCancelled(id) }
+      self?.assumeIsolated { $0.giveUpCancelled() }
     }
+    cancelDeadline = deadline
+    sendCancel(id)
+  }
+
+  private func sendCancel(_ id: Int) {
+    guard running == id, !closed, let raw = socket.raw, let cancel = PQgetCancel(raw) else {
+      return
+    }
+    cancelIsInFlight = true
+    let request = CancelRequest(raw: cancel)
     // PQcancel makes a connection of its own and blocks meanwhile: neither the loop nor the pool of
     // threads that tasks share may wait for it, and no task group has such a thread.
     DispatchQueue.global().async { [loop, weak self] in
       request.send()
       loop.onLoop { [weak self] in
-        deadline.cancel()
         // On the loop, which is this actor's executor.
         self?.assumeIsolated { $0.cancelWasSent(id) }
       }
@@ -112,28 +118,31 @@ extension PostgresConnection {
   }
 
   private func cancelWasSent(_ id: Int) {
-    cancelsInFlight -= 1
+    cancelIsInFlight = false
     cancelWaiter?.resume()
     cancelWaiter = nil
     guard running == id else { return }
-    // The server has been told; from here on it is given its time once more.
-    loop.after(cancelTimeout) { [weak self] in
+    // The request can have come before the statement, and then had no effect.
+    loop.after(.milliseconds(250)) { [weak self] in
       // On the loop, which is this actor's executor.
-      self?.assumeIsolated { $0.giveUpCancelled(id) }
+      self?.assumeIsolated { $0.sendCancel(id) }
     }
   }
 
-  private func giveUpCancelled(_ id: Int) {
-    if running == id { socket.giveUp() }
+  /// The server did not end the statement, or did not take the request, in time.
+  private func giveUpCancelled() {
+    socket.giveUp()
     cancelWaiter?.resume()
     cancelWaiter = nil
   }
 
   /// Waits for a cancel request under way, which would otherwise hit the next statement.
   private func finishCancels() async {
-    guard cancelsInFlight > 0 else { return }
-    await withCheckedContinuation { cancelWaiter = $0 }
-    if cancelsInFlight > 0 { socket.giveUp() }
+    guard cancelIsWanted else { return }
+    if cancelIsInFlight { await withCheckedContinuation { cancelWaiter = $0 } }
+    cancelIsWanted = false
+    cancelDeadline?.cancel()
+    cancelDeadline = nil
   }
 }
 

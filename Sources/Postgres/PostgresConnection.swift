@@ -29,7 +29,9 @@ package actor PostgresConnection {
   var turns = TurnQueue()
   var waiting: [Int: CheckedContinuation<Bool, Never>] = [:]
   var running: Int?
-  var cancelsInFlight = 0
+  var cancelIsWanted = false
+  var cancelIsInFlight = false
+  var cancelDeadline: LoopEvent?
   var cancelWaiter: CheckedContinuation<Void, Never>?
   var listeners: [String: [Int: AsyncStream<PostgresNotification>.Continuation]] = [:]
   var nextID = 0

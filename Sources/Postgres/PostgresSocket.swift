@@ -78,13 +78,15 @@ final class PostgresSocket: @unchecked Sendable {
   /// Sends what libpq has buffered and reads results until `take` returns true. It is given nil where
   /// the results of one command end, and owns the results it is given.
   func exchange(_ take: (OpaquePointer?) -> Bool) async throws(PostgresError) {
+    // Reading results, libpq comes upon notifications as well.
+    defer { deliverNotifications() }
     while true {
       flush()
       guard let raw else { throw .closed }
       while !isLost && PQisBusy(raw) == 0 {
         if take(PQgetResult(raw)) { return }
       }
-      if isLost { throw lostError(take) }
+      if isLost { throw lostError() }
       await sleepUntilWoken()
     }
   }
@@ -92,10 +94,10 @@ final class PostgresSocket: @unchecked Sendable {
   /// Sends until nothing is buffered.
   func drain() async throws(PostgresError) {
     while !flush() {
-      guard raw != nil, !isLost else { throw lostError { _ in false } }
+      guard raw != nil, !isLost else { throw lostError() }
       await sleepUntilWoken()
     }
-    guard raw != nil, !isLost else { throw lostError { _ in false } }
+    guard raw != nil, !isLost else { throw lostError() }
   }
 
   /// Sends what can be sent now, and returns whether that was everything.
@@ -123,17 +125,26 @@ final class PostgresSocket: @unchecked Sendable {
   }
 
   /// The error to report for a lost connection: the server's last word if there was one.
-  private func lostError(_ take: (OpaquePointer?) -> Bool) -> PostgresError {
+  private func lostError() -> PostgresError {
     guard let raw else { return .closed }
     var error = PostgresError.connection(PQerrorMessage(raw).map { String(cString: $0) } ?? "")
-    // In a pipeline a lost connection could go on answering.
-    for _ in 0..<8 {
-      guard let result = PQgetResult(raw) else { break }
-      if PQresultStatus(result) == PGRES_FATAL_ERROR {
+    // Nil stands between results, and twice at their end. While libpq is busy, asking it would block.
+    var wasNil = false
+    while PQisBusy(raw) == 0 {
+      guard let result = PQgetResult(raw) else {
+        if wasNil { break }
+        wasNil = true
+        continue
+      }
+      wasNil = false
+      let status = PQresultStatus(result)
+      if status == PGRES_FATAL_ERROR {
         let last = PostgresError(result: result, kind: .connection)
         if !last.code.isEmpty { error = last }
       }
       PQclear(result)
+      // A result that stands for the end of the connection could come for ever.
+      if status == PGRES_FATAL_ERROR || status == PGRES_COPY_IN { break }
     }
     return error
   }
@@ -141,18 +152,22 @@ final class PostgresSocket: @unchecked Sendable {
   private func readable() {
     guard let raw, !isLost else { return }
     let isAlive = PQconsumeInput(raw) == 1
-    while let notification = PQnotifies(raw) {
+    deliverNotifications()
+    if !isAlive {
+      giveUp()
+    } else if waiter != nil, PQisBusy(raw) == 0 {
+      wake()
+    }
+  }
+
+  private func deliverNotifications() {
+    while let raw, let notification = PQnotifies(raw) {
       onNotification?(
         PostgresNotification(
           channel: String(cString: notification.pointee.relname),
           payload: String(cString: notification.pointee.extra),
           processID: notification.pointee.be_pid))
       PQfreemem(notification)
-    }
-    if !isAlive {
-      giveUp()
-    } else if waiter != nil, PQisBusy(raw) == 0 {
-      wake()
     }
   }
 

@@ -57,11 +57,13 @@ final class ClusterDirectory: Sendable {
     ]
     values.merge(settings) { $1 }
     let options = values.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
-    try spawn(["\(binaries)/postgres", "-D", "\(path)/data"] + options)
+    if serverPID != nil { return }
+    let process = try spawn(["\(binaries)/postgres", "-D", "\(path)/data"] + options)
     try wait(for: "start") {
-      // The eighth line of the file is the server's state.
+      // The first line of the file is the process, the eighth its state; a killed server leaves the file.
       let lines = self.pidFile
-      return lines.count > 7 && lines[7].hasPrefix("ready")
+      return lines.count > 7 && pid_t(lines[0]) == process.processIdentifier
+        && lines[7].hasPrefix("ready")
     }
   }
 

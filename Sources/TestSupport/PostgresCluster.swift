@@ -55,7 +55,7 @@ package final class PostgresCluster: Sendable {
       return state.databases
     }
     let name = "test_\(number)"
-    try await administer("CREATE DATABASE \(name)")
+    try await administer("CREATE DATABASE \(name) STRATEGY file_copy")
     return TestDatabase(cluster: self, name: name)
   }
 

@@ -25,7 +25,8 @@ package final class TestDatabase: Sendable {
   }
 
   package func configuration(settings: [String: String] = [:]) -> PostgresConfiguration {
-    PostgresConfiguration(connectionString: connectionString, settings: settings)
+    PostgresConfiguration(
+      connectionString: connectionString, settings: settings, connectTimeout: .seconds(30))
   }
 
   /// Drops the database, and with it whatever is connected to it.
