@@ -9,7 +9,10 @@ enum Value: Hashable, CustomStringConvertible {
   init(_ json: Any?) {
     switch json {
     case let text as String: self = .text(text)
-    case let number as NSNumber: self = .number(number.stringValue)
+    case let number as NSNumber:
+      // PostgreSQL's JSON writes the double 2 as 2, the wire as 2.0.
+      let text = number.stringValue
+      self = .number(text.hasSuffix(".0") ? String(text.dropLast(2)) : text)
     default: self = .null
     }
   }
