@@ -169,7 +169,11 @@ struct WireState {
           violations.append("\(name) starts at \(start), held from \(held.start)")
         }
       } else {
-        if reset { resets += 1 }
+        if reset {
+          resets += 1
+          // Another database, or one that was restored, counts its ticks anew.
+          self.tick = 0
+        }
         staged[name] = Copy(start: Int64(start))
       }
     }
