@@ -18,11 +18,11 @@ import Testing
       for file in try FileManager.default.contentsOfDirectory(atPath: url.path)
       where file.hasPrefix("DiagnosticCode") {
         let text = try String(contentsOf: url.appending(path: file), encoding: .utf8)
-        defined += codes(in: text, /rawValue: "(RULES_[A-Z0-9_]+)"/)
+        defined += codes(in: text, #/rawValue: "(RULES_[A-Z0-9_]+)"/#)
       }
     }
     let page = try String(contentsOf: Self.root.appending(path: "rules/errors.md"), encoding: .utf8)
-    let described = codes(in: page, /(?m)^\*\*(RULES_[A-Z0-9_]+)\*\* — /)
+    let described = codes(in: page, #/(?m)^\*\*(RULES_[A-Z0-9_]+)\*\* — /#)
     #expect(described.sorted() == defined.sorted())
   }
 }
