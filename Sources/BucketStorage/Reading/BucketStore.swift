@@ -1,0 +1,210 @@
+package import Postgres
+internal import SQLGeneration
+package import SyncProtocol
+internal import Synchronization
+
+/// The reading side: what streams and pages are made of.
+///
+/// Every answer comes from one statement, hence one snapshot, and names the tick that it shows. A
+/// connection of the pool is held only while its statement runs.
+package final class BucketStore: Sendable {
+  /// Settings that the pool's connections must have.
+  package static let settings: [String: String] = CompiledRules.sessionSettings.merging([
+    "enable_seqscan": "off",
+    "max_parallel_workers_per_gather": "0",
+    "plan_cache_mode": "force_generic_plan",
+    "default_transaction_read_only": "on",
+    "statement_timeout": "30s",
+  ]) { _, ours in ours }
+
+  /// A request may hold so many buckets at once.
+  package let bucketLimit: Int
+
+  private let pool: PostgresPool
+  private let grants = Mutex<GrantStatement?>(nil)
+
+  /// The pool's configuration must have `settings`.
+  package init(pool: PostgresPool, bucketLimit: Int = 1_000) {
+    self.pool = pool
+    self.bucketLimit = bucketLimit
+  }
+
+  // MARK: Checkpoints
+
+  /// What a request may hold, at the tick in force.
+  package func checkpoint(for request: RequestContext) async throws -> CheckpointState {
+    for _ in 0..<5 {
+      let statement = try await grantStatement()
+      let result = try await query(
+        statement.sql,
+        [
+          .text(request.claimsJSON), .text(request.parametersJSON),
+          .text(request.subscriptionsJSON), .boolean(request.includeDefaults),
+        ])
+      if let state = try statement.state(result) { return state }
+      // Other rules came into force between the two.
+      grants.withLock { $0 = nil }
+    }
+    throw StorageError(.noRules, "the rules changed while they were asked")
+  }
+
+  /// The tables of the replicas, by the rules in force.
+  package func publishedSchema() async throws -> PublishedSchema {
+    try await grantStatement().schema
+  }
+
+  /// The tick in force, and the generation of rules that it was made by.
+  package func head() async throws -> (tick: Tick, generation: Int64) {
+    let result = try await query(
+      "SELECT number, stamp, boundary_id, generation FROM sluice.ticks ORDER BY number DESC LIMIT 1"
+    )
+    guard let head = ResultHead(result, row: 0, column: 0) else { throw Self.noTick }
+    if grants.withLock({ $0.map { $0.generation != head.generation } ?? false }) {
+      grants.withLock { $0 = nil }
+    }
+    return (head.tick, head.generation)
+  }
+
+  private func grantStatement() async throws -> GrantStatement {
+    if let statement = grants.withLock(\.self) { return statement }
+    let rules = try await pool.withConnection { try await StoredRules.load($0) }
+    guard let active = rules.active else {
+      throw StorageError(
+        .noRules, "no rules are in force in this database", hint: "Run `sluice deploy`.")
+    }
+    let statement = GrantStatement(active, bucketLimit: bucketLimit)
+    grants.withLock { $0 = statement }
+    return statement
+  }
+
+  // MARK: Entries
+
+  private static let entryColumns = """
+    q.output_name, e.object_id, e.id, e.stamp, lpad(to_hex(e.checksum), 16, '0'), e.data,
+      CASE WHEN q.uses_subkey THEN q.ordinal || ':' || e.source_key ELSE '' END
+    """
+
+  /// Entries of a bucket with `after < id <= through`, in order, and the bucket's head, in one snapshot.
+  ///
+  /// A page ends after `limit` entries or about `maxBytes` of data, but holds at least one entry if there
+  /// is any.
+  package func page(
+    bucket: Int64, after: Int64, through: Int64, limit: Int = 1_000, maxBytes: Int = 1 << 20
+  ) async throws -> BucketPage {
+    let result = try await query(
+      """
+      SELECT h.number::text AS c1, h.stamp AS c2, h.boundary_id AS c3, h.generation::text AS c4,
+        b.row_count::text AS c5, lpad(to_hex(b.digest), 16, '0') AS c6,
+        coalesce(b.last_id, 0) || ',' || CASE WHEN d.state = 'active'
+          THEN greatest(b.floor_id, d.floor_id) ELSE h.boundary_id END AS c7
+      FROM (SELECT * FROM sluice.ticks ORDER BY number DESC LIMIT 1) h
+      LEFT JOIN sluice.buckets k ON k.id = $1::bigint
+      LEFT JOIN sluice.definitions d ON d.id = k.definition
+      LEFT JOIN sluice.bucket_heads b ON b.bucket = k.id
+      UNION ALL
+      (SELECT x.c1, x.c2, x.c3, x.c4, x.c5, x.c6, x.c7 FROM (
+        SELECT q.output_name AS c1, e.object_id AS c2, e.id AS c3, e.stamp AS c4,
+          lpad(to_hex(e.checksum), 16, '0') AS c5, e.data AS c6,
+          CASE WHEN q.uses_subkey THEN q.ordinal || ':' || e.source_key ELSE '' END AS c7,
+          sum(octet_length(e.data)) OVER (ORDER BY e.id ROWS UNBOUNDED PRECEDING)
+            - coalesce(octet_length(e.data), 0) AS before
+        FROM (
+          SELECT * FROM sluice.entries e
+          WHERE e.bucket = $1::bigint AND e.id > $2::bigint AND e.id <= $3::bigint
+          ORDER BY e.id LIMIT $4::bigint) e
+        JOIN sluice.queries q ON q.id = e.query
+        ORDER BY e.id) x
+      WHERE coalesce(x.before, 0) < $5::bigint)
+      """,
+      [
+        .integer(bucket), .integer(after), .integer(through), .integer(Int64(limit)),
+        .integer(Int64(maxBytes)),
+      ])
+    guard let page = BucketPage(result, bucket: bucket, through: through) else {
+      throw Self.noTick
+    }
+    return page
+  }
+
+  /// The entries of several buckets after one boundary, up to the tick in force, with the buckets'
+  /// heads, in one snapshot: ordered by bucket, then id. Nil when there are more than `limit`.
+  package func liveEntries(
+    buckets: [Int64], after: Int64, limit: Int = 10_000
+  ) async throws -> LiveEntries? {
+    let result = try await query(
+      """
+      WITH h AS (SELECT * FROM sluice.ticks ORDER BY number DESC LIMIT 1)
+      SELECT h.number::text, h.stamp, h.boundary_id, h.generation::text, NULL, NULL, NULL,
+        NULL::bigint FROM h
+      UNION ALL
+      (SELECT NULL, b.row_count::text, b.last_id, lpad(to_hex(b.digest), 16, '0'), NULL,
+        (CASE WHEN d.state = 'active' THEN greatest(b.floor_id, d.floor_id)
+          ELSE h.boundary_id END)::text, NULL, b.bucket
+      FROM h, unnest($1::bigint[]) u(bucket) JOIN sluice.bucket_heads b ON b.bucket = u.bucket
+      JOIN sluice.buckets k ON k.id = b.bucket JOIN sluice.definitions d ON d.id = k.definition)
+      UNION ALL
+      (SELECT \(Self.entryColumns), u.bucket
+      FROM unnest($1::bigint[]) WITH ORDINALITY u(bucket, position)
+      CROSS JOIN LATERAL (SELECT * FROM sluice.entries e
+        WHERE e.bucket = u.bucket AND e.id > $2::bigint ORDER BY e.id) e
+      JOIN sluice.queries q ON q.id = e.query
+      ORDER BY u.position, e.id LIMIT $3::bigint)
+      """,
+      [.integerArray(buckets), .integer(after), .integer(Int64(limit) + 1)])
+    guard let entries = LiveEntries(result) else { throw Self.noTick }
+    return entries.count > limit ? nil : entries
+  }
+
+  // MARK: History
+
+  /// What changed after a tick; nil when the database no longer remembers that tick.
+  package func changes(since tick: Int64) async throws -> TickChanges? {
+    let result = try await query(
+      """
+      SELECT h.number, h.stamp, h.boundary_id, h.generation,
+        EXISTS (SELECT FROM sluice.ticks t WHERE t.number = $1::bigint)
+      FROM (SELECT * FROM sluice.ticks ORDER BY number DESC LIMIT 1) h
+      UNION ALL
+      (SELECT DISTINCT c.bucket, NULL, NULL::bigint, NULL::bigint, NULL::boolean
+      FROM sluice.bucket_changes c WHERE c.tick > $1::bigint)
+      UNION ALL
+      (SELECT DISTINCT c.lookup, c.key, NULL::bigint, NULL::bigint, NULL::boolean
+      FROM sluice.lookup_changes c WHERE c.tick > $1::bigint)
+      """, [.integer(tick)])
+    guard let head = ResultHead(result, row: 0, column: 0) else { throw Self.noTick }
+    guard result.firstBool(4) == true else { return nil }
+    var changes = TickChanges(
+      head: head.tick, generation: head.generation, buckets: [], lookupKeys: [])
+    for row in 1..<result.rowCount {
+      guard let id = result.int(row, 0) else { continue }
+      if let key = result.string(row, 1) {
+        changes.lookupKeys.append(LookupKey(lookup: id, key: key))
+      } else {
+        changes.buckets.append(id)
+      }
+    }
+    return changes
+  }
+
+  /// For each position, whether this database's history gave it out.
+  package func survival(of positions: [(stamp: String, id: Int64)]) async throws -> [Bool] {
+    guard !positions.isEmpty else { return [] }
+    let result = try await query(
+      """
+      SELECT \(IDRanges.contains(stamp: "p.stamp", id: "p.id"))
+      FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY p(stamp, id, position)
+      ORDER BY p.position
+      """,
+      [.textArray(positions.map(\.stamp)), .integerArray(positions.map(\.id))])
+    return positions.indices.map { result.bool($0, 0) ?? false }
+  }
+
+  private static let noTick = StorageError(
+    .notInstalled, "the database has no first tick", hint: "Run `sluice install`.")
+
+  private func query(
+    _ sql: String, _ binds: [PostgresValue] = []
+  ) async throws -> PostgresResult {
+    try await pool.withConnection { try await $0.query(sql, binds) }
+  }
+}

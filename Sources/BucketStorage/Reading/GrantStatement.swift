@@ -1,0 +1,100 @@
+internal import Postgres
+internal import SQLGeneration
+internal import SyncProtocol
+
+/// The one statement that says what a request may hold, for one generation of rules.
+///
+/// Binds: claims, parameters, subscriptions, whether default streams are included.
+struct GrantStatement: Sendable {
+  let generation: Int64
+  let sql: String
+  let schema: PublishedSchema
+  private let bucketLimit: Int
+  private let names: [Int64: String]
+
+  init(_ stored: StoredGeneration, bucketLimit: Int) {
+    generation = stored.id
+    self.bucketLimit = bucketLimit
+    names = Dictionary(
+      stored.definitions.map { ($0.id, $0.compiled.name) }, uniquingKeysWith: { first, _ in first })
+    schema = PublishedSchema(tables: stored.rules.schema.map(Self.published))
+    let grants = stored.definitions.flatMap { definition in
+      definition.compiled.grants.map { Self.select($0, of: definition) }
+    }
+    let nothing =
+      "SELECT 0::bigint AS definition, NULL::bigint AS lookup, NULL::text AS bucket_key, "
+      + "NULL::int AS priority, NULL::text AS lookup_key WHERE false"
+    sql = """
+      WITH r AS MATERIALIZED (
+        SELECT $1::text AS claims, $2::text AS parameters, $3::text AS subscriptions,
+          $4::boolean AS include_defaults),
+      h AS MATERIALIZED (SELECT * FROM sluice.ticks ORDER BY number DESC LIMIT 1),
+      g AS MATERIALIZED (\(([nothing] + grants).joined(separator: "\nUNION ALL ")))
+      SELECT h.number, h.stamp, h.boundary_id, h.generation, NULL::bigint, NULL::text,
+        NULL::bigint, NULL::bigint FROM h
+      UNION ALL
+      (SELECT b.priority, b.bucket_key, k.id, i.row_count, b.definition,
+        lpad(to_hex(i.digest), 16, '0'), i.last_id,
+        greatest(i.floor_id, (SELECT d.floor_id FROM sluice.definitions d WHERE d.id = b.definition))
+      FROM (
+        SELECT g.definition, g.bucket_key COLLATE "C" AS bucket_key, min(g.priority) AS priority
+        FROM g WHERE g.bucket_key IS NOT NULL GROUP BY g.definition, g.bucket_key COLLATE "C"
+        LIMIT \(bucketLimit + 1)) b
+      LEFT JOIN LATERAL (SELECT k.id FROM sluice.buckets k WHERE k.definition = b.definition
+        AND hashtextextended(k.key, 0::bigint) = hashtextextended(b.bucket_key, 0::bigint)
+        AND k.key = b.bucket_key LIMIT 1) k ON true
+      LEFT JOIN sluice.bucket_heads i ON i.bucket = k.id)
+      UNION ALL
+      (SELECT DISTINCT g.lookup, g.lookup_key, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text,
+        NULL::bigint, NULL::bigint FROM g WHERE g.lookup IS NOT NULL AND g.lookup_key IS NOT NULL)
+      """
+  }
+
+  private static func select(_ grant: CompiledGrant, of definition: StoredDefinition) -> String {
+    let lookup = grant.lookup.flatMap { ordinal in
+      definition.lookups.first { $0.compiled.ordinal == ordinal }?.id
+    }
+    return "SELECT \(definition.id)::bigint, \(lookup.map { "\($0)" } ?? "NULL")::bigint, "
+      + "x.bucket_key::text, coalesce(x.priority, \(definition.compiled.priority))::int, "
+      + "x.lookup_key::text FROM (\(grant.sql(lookupNumber: lookup))) x"
+  }
+
+  private static func published(_ table: SQLGeneration.PublishedTable)
+    -> SyncProtocol.PublishedTable
+  {
+    SyncProtocol.PublishedTable(
+      name: table.name,
+      columns: table.columns.map {
+        PublishedColumn(name: $0.name, type: PublishedColumn.Kind(rawValue: $0.type) ?? .any)
+      })
+  }
+
+  /// Reads the answer; nil when it was made under other rules.
+  func state(_ result: PostgresResult) throws -> CheckpointState? {
+    guard let head = ResultHead(result, row: 0, column: 0) else {
+      throw StorageError(.notInstalled, "the database has no first tick")
+    }
+    guard head.generation == generation else { return nil }
+    var state = CheckpointState(
+      tick: head.tick, generation: generation, buckets: [], lookupKeys: [])
+    for row in 1..<result.rowCount {
+      guard let number = result.int(row, 0), let key = result.string(row, 1) else { continue }
+      guard let definition = result.int(row, 4), let name = names[definition] else {
+        state.lookupKeys.append(LookupKey(lookup: number, key: key))
+        continue
+      }
+      state.buckets.append(
+        GrantedBucket(
+          name: name + key, rowID: result.int(row, 2), definition: name, priority: Int(number),
+          count: result.int(row, 3) ?? 0, digest: result.string(row, 5) ?? BucketHead.noDigest,
+          lastID: result.int(row, 6) ?? 0, floorID: result.int(row, 7) ?? 0))
+    }
+    guard state.buckets.count <= bucketLimit else {
+      throw StorageError(
+        .tooManyBuckets, "the request may hold more than \(bucketLimit) buckets",
+        hint: "Let a definition's parameters divide the data less finely.")
+    }
+    state.buckets.sort { ($0.priority, $0.name) < ($1.priority, $1.name) }
+    return state
+  }
+}

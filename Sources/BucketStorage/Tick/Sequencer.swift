@@ -1,0 +1,105 @@
+package import EventLoop
+package import Postgres
+internal import SQLGeneration
+package import ServiceRuntime
+
+/// Makes the ticks: one process leads, the others wait to take over.
+///
+/// The leader holds an advisory lock on the connection that makes the ticks, so that it stops leading
+/// when it dies or is cut off. Should a rival start all the same, the tick's row fences one of them off.
+package actor Sequencer: Service {
+  package nonisolated let name = "sequencer"
+
+  /// Any number will do, as long as every gateway of the database takes the same.
+  static let lockKey: Int64 = 0x736C_7569_6365
+
+  private let configuration: PostgresConfiguration
+  private let loop: EventLoop
+  private let options: SequencerOptions
+  private let observer: any Observer
+
+  package init(
+    configuration: PostgresConfiguration, loop: EventLoop,
+    options: SequencerOptions = SequencerOptions(), observer: any Observer = NoObserver()
+  ) {
+    var configuration = configuration
+    configuration.settings.merge(Self.settings) { _, ours in ours }
+    self.configuration = configuration
+    self.loop = loop
+    self.options = options
+    self.observer = observer
+  }
+
+  /// The session of the leader. Its statements lead from keys to rows by index; a plan made while
+  /// tables were empty stays right when they are large.
+  static let settings: [String: String] = CompiledRules.sessionSettings.merging([
+    "enable_seqscan": "off",
+    "enable_mergejoin": "off",
+    "max_parallel_workers_per_gather": "0",
+    "plan_cache_mode": "force_generic_plan",
+    "work_mem": "64MB",
+    "row_security": "off",
+    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "60s",
+  ]) { _, ours in ours }
+
+  /// Leads whenever it can, until it is asked to stop.
+  package func run() async throws {
+    var pause = Duration.milliseconds(200)
+    while !StopSignal.isRequested {
+      do {
+        if try await attempt() { pause = .milliseconds(200) }
+        await sleep(options.leadershipPeriod)
+      } catch is CancellationError {
+        return
+      } catch {
+        if StopSignal.isRequested { return }
+        observer.observe(.error("sequencer.failed", error: error))
+        await sleep(pause)
+        pause = min(pause * 2, .seconds(5))
+      }
+    }
+  }
+
+  /// Leads if nobody else does; returns when asked to stop, or false when another leads.
+  private func attempt() async throws -> Bool {
+    let connection = try await PostgresConnection.connect(configuration, on: loop)
+    do {
+      let result = try await connection.query(
+        "SELECT pg_try_advisory_lock($1::bigint)", [.integer(Self.lockKey)])
+      guard result.firstBool(0) == true else {
+        await connection.close()
+        return false
+      }
+      observer.observe(.info("sequencer.leading"))
+      try await lead(connection)
+      await connection.close()
+      return true
+    } catch {
+      await connection.close()
+      throw error
+    }
+  }
+
+  private func lead(_ connection: PostgresConnection) async throws {
+    var session = try await LeaderSession(connection, options: options, observer: observer)
+    while !StopSignal.isRequested {
+      try Task.checkCancellation()
+      await sleep(try await session.step())
+    }
+  }
+
+  private func sleep(_ duration: Duration) async {
+    guard duration > .zero, !StopSignal.isRequested else { return }
+    guard let signal = StopSignal.current else {
+      try? await Task.sleep(for: duration)
+      return
+    }
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { try? await Task.sleep(for: duration) }
+      group.addTask { await signal.wait() }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+}

@@ -1,0 +1,155 @@
+internal import Postgres
+
+/// What a tick found to do in its snapshot.
+struct TickFindings: Sendable {
+  /// Sources with captured changes.
+  var captured: Set<Int64> = []
+  /// Sources of which everything is looked at again: truncated, rewritten, or given other partitions.
+  var whole: Set<Int64> = []
+  /// The files of sources whose files changed.
+  var files: [Int64: String] = [:]
+  /// Whether this is another database, or another timeline, than the last tick's.
+  var hasMoved = false
+  /// The next page of a backfill.
+  var page: BackfillPage?
+  /// Whether every query of the generation being built is complete.
+  var activates = false
+
+  var isEmpty: Bool {
+    captured.isEmpty && whole.isEmpty && files.isEmpty && !hasMoved && page == nil && !activates
+  }
+}
+
+/// One page of one backfill.
+struct BackfillPage: Sendable {
+  enum Target: Sendable {
+    case query(StoredQuery)
+    case lookup(StoredLookup)
+  }
+
+  var target: Target
+  /// The last key of the page before.
+  var after: String?
+}
+
+/// The statements of a tick after its findings, in the order in which they run.
+struct TickPlan {
+  typealias Statement = (sql: String, binds: [PostgresValue])
+
+  let rules: StoredRules
+  let head: TickHead
+  let stamp: String
+  let findings: TickFindings
+  let backfillLimit: Int
+
+  private var number: Int64 { head.tick.number + 1 }
+
+  /// After a move ids jump over everything that the lost history can have given out.
+  private var firstID: Int64 {
+    let boundary = head.tick.boundaryID
+    return findings.hasMoved ? boundary + IDRanges.jump : boundary
+  }
+
+  /// Statements that write entries and parameters; each answers a count in its first column.
+  var changes: [Statement] {
+    var statements: [Statement] = []
+    for query in rules.queries {
+      guard let dirty = dirty(query.source) else { continue }
+      statements.append(
+        (EntryStatements(query: query).update(dirty), binds(dirty)))
+    }
+    for lookup in rules.lookups {
+      guard let dirty = dirty(lookup.source) else { continue }
+      statements.append(
+        (LookupStatements(lookup: lookup).update(dirty), binds(dirty)))
+    }
+    return statements
+  }
+
+  var backfill: Statement? {
+    guard let page = findings.page else { return nil }
+    let first = page.after == nil
+    let sql =
+      switch page.target {
+      case .query(let query):
+        EntryStatements(query: query).backfill(first: first, limit: backfillLimit)
+      case .lookup(let lookup):
+        LookupStatements(lookup: lookup).backfill(first: first, limit: backfillLimit)
+      }
+    let after = page.after.map { [PostgresValue.text($0)] } ?? []
+    return (sql, [.text(stamp), .integer(number)] + after)
+  }
+
+  /// Statements before the changes.
+  var opening: [Statement] {
+    var statements: [Statement] = [
+      ("SELECT set_config('sluice.last_id', $1::text, true)", [.text("\(firstID)")])
+    ]
+    if findings.hasMoved {
+      // Ids and transaction ids of the inbox belong to the other history; everything is read again.
+      statements.append(("DELETE FROM sluice.inbox", []))
+      statements.append((IDRanges.close, [.integer(head.tick.boundaryID)]))
+      statements.append((IDRanges.open, [.integer(firstID)]))
+    }
+    return statements
+  }
+
+  /// Statements after the changes; the tick's row is the answer to the first.
+  var closing: [Statement] {
+    let generation =
+      findings.activates ? rules.building?.id ?? head.generation : head.generation
+    var statements: [Statement] = [
+      (
+        TickHead.insert,
+        [
+          .integer(number), .text(stamp), .integer(firstID), .integer(generation),
+        ]
+      )
+    ]
+    if findings.activates { statements += activation }
+    for (source, files) in findings.files.sorted(by: { $0.key < $1.key }) {
+      statements.append(
+        (
+          "UPDATE sluice.sources SET files = $2::text WHERE id = $1::int",
+          [.integer(source), .text(files)]
+        ))
+    }
+    statements.append(
+      ("SELECT sluice.assert_files($1::int[])", [.integerArray(rules.sources.map(\.id))]))
+    statements.append(("COMMIT", []))
+    statements.append(("SELECT pg_notify('sluice', $1::text)", [.text("\(number)")]))
+    return statements
+  }
+
+  private var activation: [Statement] {
+    let definitions = rules.building?.definitions.map(\.id) ?? []
+    return [
+      (
+        "UPDATE sluice.definitions SET state = 'retired' "
+          + "WHERE state <> 'retired' AND id <> ALL ($1::bigint[])",
+        [.integerArray(definitions)]
+      ),
+      // What clients hold under the same names came from other definitions.
+      (
+        "UPDATE sluice.definitions SET state = 'active', "
+          + "floor_id = greatest(sluice.tick_last_id(), $1::bigint + 16) WHERE state = 'building'",
+        [.integer(firstID)]
+      ),
+      ("UPDATE sluice.generations SET state = 'retired' WHERE state = 'active'", []),
+      (
+        "UPDATE sluice.generations SET state = 'active', activated_at = clock_timestamp() "
+          + "WHERE state = 'building'", []
+      ),
+    ]
+  }
+
+  private func dirty(_ source: StoredSource) -> DirtyKeys? {
+    if findings.whole.contains(source.id) { return .everything }
+    return findings.captured.contains(source.id) ? .captured : nil
+  }
+
+  private func binds(_ dirty: DirtyKeys) -> [PostgresValue] {
+    let base: [PostgresValue] = [.text(stamp), .integer(number)]
+    return dirty == .captured ? base + [.text(head.xmax), .text(head.xip)] : base
+  }
+}
