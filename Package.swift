@@ -81,7 +81,10 @@ let package = Package(
     tests("SQLGenerationTests", ["SQLGeneration", "SyncRules", "Postgres", "TestSupport"]),
     tests(
       "BucketStorageTests",
-      ["BucketStorage", "SQLGeneration", "SyncRules", "Postgres", "TestSupport"]),
+      [
+        "BucketStorage", "SQLGeneration", "SyncRules", "Postgres", "EventLoop", "ServiceRuntime",
+        "TestSupport",
+      ]),
     tests("SQLiteReplicaTests", ["SQLiteReplica", "SyncProtocol"]),
     tests("SluiceClientTests", ["SluiceClient", "SQLiteReplica", "SyncProtocol", "HTTPTransport"]),
     tests(

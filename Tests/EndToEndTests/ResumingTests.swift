@@ -139,7 +139,7 @@ extension EndToEnd {
     @Test("long-offline: past the retention of tombstones, stale rows still go")
     func longOffline() async throws {
       try await Stage.set(
-        schema: Self.notes, rules: Self.notesByOwner, settings: "retention: 1s"
+        schema: Self.notes, rules: Self.notesByOwner, settings: RetentionSettings.short
       ) { stage in
         let (ann, bob) = (try stage.replica("ann"), try stage.replica("bob"))
         try await ann.sync()
@@ -238,7 +238,7 @@ extension EndToEnd {
             data:
               - SELECT * FROM pages
         """
-      try await Stage.set(schema: schema, rules: rules, settings: "limits: {slow_reader: 5s}") {
+      try await Stage.set(schema: schema, rules: rules, settings: SlowReaderSettings.short) {
         stage in
         let good = try stage.replica("good")
         good.connect()

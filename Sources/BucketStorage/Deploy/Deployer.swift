@@ -1,0 +1,141 @@
+package import EventLoop
+package import Postgres
+package import SQLGeneration
+package import ServiceRuntime
+
+/// Brings rules into force: capture first, then the new definitions built beside the old, then one tick
+/// that switches from the old set to the new.
+///
+/// The sequencer does the building. If no gateway runs, the deployer leads for as long as it takes.
+package struct Deployer: Sendable {
+  private let configuration: PostgresConfiguration
+  private let loop: EventLoop
+  private let options: SequencerOptions
+  private let observer: any Observer
+
+  package init(
+    configuration: PostgresConfiguration, loop: EventLoop,
+    options: SequencerOptions = SequencerOptions(), observer: any Observer = NoObserver()
+  ) {
+    var configuration = configuration
+    configuration.settings.merge(CompiledRules.sessionSettings) { _, ours in ours }
+    configuration.settings["lock_timeout"] = "5s"
+    self.configuration = configuration
+    self.loop = loop
+    self.options = options
+    self.observer = observer
+  }
+
+  private func withConnection<R>(
+    _ body: (PostgresConnection) async throws -> R
+  ) async throws -> R {
+    let connection = try await PostgresConnection.connect(configuration, on: loop)
+    do {
+      let result = try await body(connection)
+      await connection.close()
+      return result
+    } catch {
+      await connection.close()
+      throw error
+    }
+  }
+
+  // MARK: Asking
+
+  /// What `deploy` would do. Changes nothing.
+  package func plan(_ rules: CompiledRules) async throws -> DeploymentPlan {
+    try await withConnection { connection in
+      try await DeploymentSurvey(connection: connection, rules: rules).plan()
+    }
+  }
+
+  // MARK: Doing
+
+  /// Deploys, and reports until the rules are in force. `source` is the text of the rules file.
+  package func deploy(
+    _ rules: CompiledRules, source: String,
+    progress: @Sendable (DeploymentProgress) -> Void = { _ in }
+  ) async throws {
+    let generation = try await register(rules, source: source, progress: progress)
+    let sequencer = Sequencer(
+      configuration: configuration, loop: loop, options: options, observer: observer)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await sequencer.run() }
+      do {
+        try await wait(for: generation, progress: progress)
+      } catch {
+        group.cancelAll()
+        throw error
+      }
+      group.cancelAll()
+      try? await group.waitForAll()
+    }
+  }
+
+  /// Makes the rules known to whoever leads, without waiting for them to be in force.
+  package func register(
+    _ rules: CompiledRules, source: String,
+    progress: @Sendable (DeploymentProgress) -> Void = { _ in }
+  ) async throws -> Int64 {
+    progress(DeploymentProgress(stage: .capturing, generation: nil, rowsRead: 0, rowsToRead: 0))
+    return try await withConnection { connection in
+      try await DeploymentSurvey(connection: connection, rules: rules).check()
+      let registration = Registration(connection: connection, rules: rules)
+      for table in rules.tables {
+        for attempt in 1...5 {
+          do {
+            try await connection.transaction { try await registration.capture(table) }
+            break
+          } catch let error as PostgresError where error.code == "55P03" && attempt < 5 {
+            continue
+          } catch let error as PostgresError where error.code == "42501" {
+            throw StorageError(
+              .notPermitted, "the role may not make triggers on \(table.schema).\(table.name)",
+              hint: "Deploy as the owner of the table, which also has to own the schema `sluice`.",
+              underlying: error)
+          }
+        }
+      }
+      return try await connection.transaction { try await registration.generation(source: source) }
+    }
+  }
+
+  private func wait(
+    for generation: Int64, progress: @Sendable (DeploymentProgress) -> Void
+  ) async throws {
+    try await withConnection { connection in
+      while true {
+        let result = try await connection.query(
+          """
+          SELECT g.state, coalesce(sum(m.rows_read), 0)::bigint,
+            coalesce(sum(m.expected), 0)::bigint
+          FROM sluice.generations g LEFT JOIN (
+            SELECT q.rows_read, greatest(c.reltuples, q.rows_read) AS expected
+            FROM (SELECT definition, source, rows_read FROM sluice.queries
+              UNION ALL SELECT definition, source, rows_read FROM sluice.lookups) q
+            JOIN sluice.definitions d ON d.id = q.definition AND d.state = 'building'
+            JOIN sluice.sources s ON s.id = q.source
+            LEFT JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', s.schema, s.name))
+          ) m ON g.state = 'building'
+          WHERE g.id = $1::bigint GROUP BY g.state
+          """, [.integer(generation)])
+        let (read, expected) = (result.firstInt(1) ?? 0, result.firstInt(2) ?? 0)
+        switch result.firstString(0) {
+        case "active":
+          progress(
+            DeploymentProgress(
+              stage: .active, generation: generation, rowsRead: read, rowsToRead: expected))
+          return
+        case "building":
+          progress(
+            DeploymentProgress(
+              stage: .building, generation: generation, rowsRead: read, rowsToRead: expected))
+        default:
+          throw StorageError(
+            .superseded, "another deployment took this one's place before it was in force")
+        }
+        try await Task.sleep(for: .milliseconds(50))
+      }
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import BucketStorage
+import EventLoop
+import Postgres
+import SQLGeneration
+import ServiceRuntime
+import TestSupport
+import Testing
+
+/// A database with Sluice installed, an application's connection, and readers; ticks run when asked.
+final class Stage: Sendable {
+  let database: TestDatabase
+  let app: PostgresConnection
+  let store: BucketStore
+  let pool: PostgresPool
+  let options: SequencerOptions
+
+  static let todos = "CREATE TABLE todos (id int PRIMARY KEY, list_id int, title text)"
+
+  init(_ database: TestDatabase, options: SequencerOptions) async throws {
+    self.database = database
+    self.options = options
+    app = try await database.connect()
+    pool = PostgresPool(
+      configuration: database.configuration(settings: BucketStore.settings),
+      loop: TestDatabase.loop, size: 4)
+    store = BucketStore(pool: pool)
+  }
+
+  func close() async {
+    await app.close()
+    await pool.close()
+  }
+
+  func connect() async throws -> PostgresConnection { try await database.connect() }
+
+  var deployer: Deployer {
+    Deployer(
+      configuration: database.configuration(), loop: TestDatabase.loop, options: options)
+  }
+
+  func deploy(_ rules: CompiledRules) async throws {
+    try await deployer.deploy(rules, source: "")
+  }
+
+  /// Runs a sequencer around `body`.
+  func sequencing<R: Sendable>(
+    observer: any Observer = NoObserver(), _ body: @escaping @Sendable () async throws -> R
+  ) async throws -> R {
+    let sequencer = Sequencer(
+      configuration: database.configuration(), loop: TestDatabase.loop, options: options,
+      observer: observer)
+    return try await withThrowingTaskGroup(of: R?.self) { group in
+      group.addTask {
+        try await sequencer.run()
+        return nil
+      }
+      group.addTask { try await body() }
+      while let result = try await group.next() {
+        if let result {
+          group.cancelAll()
+          return result
+        }
+      }
+      throw CancellationError()
+    }
+  }
+
+  /// Waits until a tick has seen everything that is committed now.
+  func settle() async throws {
+    for _ in 0..<2_000 {
+      let result = try await app.query(
+        """
+        SELECT NOT EXISTS (SELECT FROM sluice.inbox i, (
+          SELECT snapshot FROM sluice.ticks ORDER BY number DESC LIMIT 1) t
+          WHERE NOT pg_visible_in_snapshot(i.xid, t.snapshot))
+        """)
+      if result.bool(0, 0) == true { return }
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    Issue.record("the sequencer did not keep up")
+  }
+
+  /// The live rows of a bucket as `object: data`, read in pages like a client reads them.
+  func rows(_ list: String, pageSize: Int = 1_000) async throws -> [String: String] {
+    let state = try await store.checkpoint(for: RequestContext(claimsJSON: "{\"list\":\(list)}"))
+    guard let bucket = state.buckets.first?.rowID else { return [:] }
+    var rows: [String: String] = [:]
+    var after: Int64 = 0
+    while true {
+      let page = try await store.page(
+        bucket: bucket, after: after, through: state.tick.boundaryID, limit: pageSize)
+      for row in page.rows {
+        let object = page.result.string(row, 1)!
+        rows[object] = page.result.string(row, 5)
+      }
+      guard page.hasMore, let last = page.lastEntryID else { return rows }
+      after = last
+    }
+  }
+}
+
+/// Lends a stage with these tables and rules in force.
+func withStage<R: Sendable>(
+  _ tables: String = Stage.todos, _ rules: CompiledRules? = TestRules.byList,
+  options: SequencerOptions = .quick, _ body: (Stage) async throws -> R
+) async throws -> R {
+  try await withDatabase { database in
+    let stage = try await Stage(database, options: options)
+    do {
+      try await stage.app.execute(tables)
+      _ = try await Installer().install(stage.app)
+      if let rules { try await stage.deploy(rules) }
+      let result = try await body(stage)
+      await stage.close()
+      return result
+    } catch {
+      await stage.close()
+      throw error
+    }
+  }
+}
+
+extension SequencerOptions {
+  static var quick: SequencerOptions {
+    var options = SequencerOptions()
+    options.busyPeriod = .milliseconds(1)
+    options.idlePeriod = .milliseconds(5)
+    options.filesPeriod = .milliseconds(20)
+    options.housekeepingPeriod = .milliseconds(200)
+    options.leadershipPeriod = .milliseconds(20)
+    options.backfillLimit = 7
+    return options
+  }
+}
