@@ -96,10 +96,10 @@ package struct RowsLineEncoder {
   }
 
   /// Ends the line and gives its bytes. `next` is the position after the last operation; `more` tells whether the bucket has
-  /// more to send in this checkpoint.
+  /// more to send in this checkpoint. The position carries its start only if that is not 0.
   package consuming func finish(next: SyncPosition, more: Bool) -> [UInt8] {
     writer.append(literal: "],\"next\":")
-    writer.append(string: next.shortText)
+    writer.append(string: next.start == 0 ? next.shortText : next.text)
     writer.append(literal: ",\"more\":")
     writer.append(more)
     if form == .line { writer.append(UInt8(ascii: "}")) }
