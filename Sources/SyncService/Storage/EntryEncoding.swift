@@ -1,0 +1,116 @@
+internal import BucketStorage
+internal import Postgres
+internal import SyncProtocol
+
+/// Entries as lines. It computes for long, and therefore runs on the global pool, never on a loop.
+enum EntryEncoding {
+  private static let stampColumn = 3
+  private static let dataColumn = 5
+
+  /// A page as a line of a stream.
+  static func line(
+    _ page: BucketPage, for request: StreamSession.StateMachine.PageRequest
+  ) async -> EncodedPage {
+    await withTaskExecutorPreference(globalConcurrentExecutor) {
+      var encoder = RowsLineEncoder(bucket: request.bucket)
+      append(page.rows, of: page.result, to: &encoder, skippingTombstonesThrough: request.start)
+      let count = encoder.count
+      guard let last = page.rows.last, count > 0 else {
+        return EncodedPage(facts: facts(page), line: nil, operations: 0)
+      }
+      let bytes = encoder.finish(next: position(page.result, last), more: page.hasMore)
+      return EncodedPage(facts: facts(page), line: bytes, operations: count)
+    }
+  }
+
+  /// A page as the body of an answer.
+  static func body(
+    _ page: BucketPage, for request: StreamSession.StateMachine.PageRequest, end: SyncPosition
+  ) async -> RowsBody {
+    await withTaskExecutorPreference(globalConcurrentExecutor) {
+      var encoder = RowsLineEncoder(bucket: request.bucket, form: .page)
+      append(page.rows, of: page.result, to: &encoder, skippingTombstonesThrough: request.start)
+      var next = end
+      if page.hasMore, let last = page.rows.last {
+        next = position(page.result, last)
+        // Below the floor, only the start of the copy tells that no deletion was missed.
+        if next.id < page.bucket.floorID { next.start = request.start }
+      }
+      return RowsBody(
+        facts: facts(page), body: encoder.finish(next: next, more: page.hasMore))
+    }
+  }
+
+  /// The entries of several buckets, each bucket's as one line.
+  static func buckets(
+    _ entries: LiveEntries, named names: [Int64: BucketName]
+  ) async -> [SourceChanges.Bucket] {
+    await withTaskExecutorPreference(globalConcurrentExecutor) {
+      var lines: [Int64: [UInt8]] = [:]
+      var row = entries.rows.lowerBound
+      while row < entries.rows.upperBound {
+        let bucket = entries.result.int(row, LiveEntries.bucketColumn)
+        var end = row + 1
+        while end < entries.rows.upperBound,
+          entries.result.int(end, LiveEntries.bucketColumn) == bucket
+        {
+          end += 1
+        }
+        if let bucket, let name = names[bucket] {
+          var encoder = RowsLineEncoder(bucket: name, reserving: 256 * (end - row))
+          append(row..<end, of: entries.result, to: &encoder, skippingTombstonesThrough: 0)
+          lines[bucket] = encoder.finish(
+            next: position(entries.result, end - 1), more: false)
+        }
+        row = end
+      }
+      return entries.buckets.compactMap { head in
+        guard let name = names[head.rowID] else { return nil }
+        return SourceChanges.Bucket(
+          facts: BucketFacts(
+            name: name, rowID: head.rowID, count: head.count, digest: head.digest,
+            lastID: head.lastID, floor: head.floorID),
+          lines: lines[head.rowID] ?? [])
+      }
+    }
+  }
+
+  private static func facts(_ page: BucketPage) -> PageFacts {
+    PageFacts(
+      lastEntryID: page.lastEntryID, hasMore: page.hasMore, headTick: page.head.number,
+      bucketLastID: page.bucket.lastID, floor: page.bucket.floorID)
+  }
+
+  private static func position(_ result: PostgresResult, _ row: Int) -> SyncPosition {
+    SyncPosition(stamp: result.string(row, stampColumn) ?? "", id: result.int(row, 2) ?? 0)
+  }
+
+  private static func append(
+    _ rows: Range<Int>, of result: PostgresResult, to encoder: inout RowsLineEncoder,
+    skippingTombstonesThrough start: Int64
+  ) {
+    for row in rows {
+      guard let id = result.int(row, 2) else { continue }
+      let isTombstone = result.isNull(row, dataColumn)
+      if isTombstone, id <= start { continue }
+      result.withBytes(row: row, column: 0) { table in
+        result.withBytes(row: row, column: 1) { object in
+          result.withBytes(row: row, column: stampColumn) { stamp in
+            result.withBytes(row: row, column: 4) { checksum in
+              result.withBytes(row: row, column: dataColumn) { data in
+                result.withBytes(row: row, column: 6) { subkey in
+                  encoder.append(
+                    table: table ?? Self.empty, objectID: object ?? Self.empty,
+                    stamp: stamp ?? Self.empty, id: id, checksum: checksum ?? Self.empty,
+                    data: isTombstone ? nil : data, subkey: subkey)
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  private static var empty: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: nil, count: 0) }
+}

@@ -1,0 +1,149 @@
+package import BucketStorage
+package import Postgres
+package import SyncProtocol
+
+/// Streams' source in PostgreSQL: the bucket store's answers, as facts and encoded lines.
+package struct StorageSource: StreamSource {
+  private let store: BucketStore
+  private let names: BucketNames
+  private let pageRows: Int
+  private let liveLimit: Int
+
+  /// The pool's configuration must have `BucketStore.settings`. Changes of more than `liveLimit` entries
+  /// at once are left to pages.
+  package init(
+    store: BucketStore, pool: PostgresPool, pageRows: Int = 5000, liveLimit: Int = 10_000
+  ) {
+    self.store = store
+    self.pageRows = pageRows
+    self.liveLimit = liveLimit
+    names = BucketNames(pool: pool)
+  }
+
+  package func view(of request: ViewRequest) async throws -> StreamView {
+    let state = try await store.checkpoint(
+      for: RequestContext(
+        claimsJSON: request.claimsJSON, parametersJSON: request.parametersJSON,
+        subscriptionsJSON: request.subscriptionsJSON, includeDefaults: request.includeDefaults))
+    return StreamView(
+      tick: TickFacts(state.tick), generation: state.generation,
+      buckets: state.buckets.map { bucket in
+        BucketFacts(
+          name: BucketName(bucket.name), rowID: bucket.rowID, priority: bucket.priority,
+          count: bucket.count, digest: bucket.digest, lastID: bucket.lastID,
+          floor: bucket.floorID)
+      },
+      lookups: Set(
+        state.lookupKeys.map { LookupKey(lookup: $0.lookup, key: BucketName($0.key)) }))
+  }
+
+  package func survival(of positions: [SyncPosition]) async throws -> [Bool] {
+    try await store.survival(of: positions.map { ($0.stamp, $0.id) })
+  }
+
+  package func page(
+    _ request: StreamSession.StateMachine.PageRequest
+  ) async throws -> EncodedPage {
+    let page = try await store.page(
+      bucket: request.rowID, after: request.after, through: request.through, limit: pageRows)
+    return await EntryEncoding.line(page, for: request)
+  }
+
+  package func rows(
+    _ request: StreamSession.StateMachine.PageRequest, limit: Int, end: SyncPosition
+  ) async throws -> RowsBody {
+    let page = try await store.page(
+      bucket: request.rowID, after: request.after, through: request.through, limit: limit)
+    return await EntryEncoding.body(page, for: request, end: end)
+  }
+
+  package func head() async throws -> TickFacts {
+    TickFacts(try await store.head().tick)
+  }
+
+  package func schema() async throws -> PublishedSchema {
+    try await store.publishedSchema()
+  }
+
+  /// Two statements tell it, and each has its own snapshot: what changed, and the entries. They are asked
+  /// in turn until two in a row show the same tick.
+  package func changes(
+    after tick: TickFacts, following: FollowedBuckets
+  ) async throws -> SourceChanges? {
+    guard var changes = try await store.changes(since: tick.number) else { return nil }
+    var entries: LiveEntries?
+    var asked: [Int64] = []
+    for _ in 0..<8 {
+      let changed = try await names.named(
+        changes.buckets, following: following, generation: changes.generation)
+      if changed.isEmpty { return Self.changes(changes, changed: [:], entries: nil) }
+      if entries?.head != changes.head || !Set(changed.keys).isSubset(of: asked) {
+        asked = changed.keys.sorted()
+        entries = try await store.liveEntries(
+          buckets: asked, after: tick.boundary, limit: liveLimit)
+        guard let entries else { return Self.tooMany(changes, changed) }
+        if entries.head != changes.head {
+          guard let newer = try await store.changes(since: tick.number) else { return nil }
+          changes = newer
+          continue
+        }
+      }
+      guard let entries else { continue }
+      var answer = Self.changes(changes, changed: changed, entries: entries)
+      answer.buckets = await EntryEncoding.buckets(entries, named: changed)
+      return answer
+    }
+    let changed = try await names.named(
+      changes.buckets, following: following, generation: changes.generation)
+    return Self.tooMany(changes, changed)
+  }
+
+  private static func changes(
+    _ changes: TickChanges, changed: [Int64: BucketName], entries: LiveEntries?
+  ) -> SourceChanges {
+    SourceChanges(
+      tick: TickFacts(changes.head), generation: changes.generation,
+      lookups: changes.lookupKeys.map {
+        LookupKey(lookup: $0.lookup, key: BucketName($0.key))
+      })
+  }
+
+  /// The changes without their rows: the streams read pages.
+  private static func tooMany(
+    _ changes: TickChanges, _ changed: [Int64: BucketName]
+  ) -> SourceChanges {
+    var answer = Self.changes(changes, changed: changed, entries: nil)
+    answer.buckets = changed.map { rowID, name in
+      SourceChanges.Bucket(facts: BucketFacts(name: name, rowID: rowID), lines: nil)
+    }
+    return answer
+  }
+}
+
+extension TickFacts {
+  fileprivate init(_ tick: Tick) {
+    self.init(number: tick.number, stamp: tick.stamp, boundary: tick.boundaryID)
+  }
+}
+
+extension ViewRequest {
+  /// The subscriptions as the grants' SQL reads them.
+  fileprivate var subscriptionsJSON: String {
+    var writer = JSONWriter(reserving: 64)
+    writer.append(UInt8(ascii: "["))
+    for (index, subscription) in subscriptions.enumerated() {
+      if index > 0 { writer.append(UInt8(ascii: ",")) }
+      writer.append(literal: "{\"stream\":")
+      writer.append(string: subscription.stream)
+      writer.append(literal: ",\"parameters\":")
+      writer.append(json: subscription.parametersJSON)
+      if let priority = subscription.overridePriority {
+        writer.append(literal: ",\"override_priority\":")
+        writer.append(Int64(priority))
+      }
+      writer.append(UInt8(ascii: "}"))
+    }
+    writer.append(UInt8(ascii: "]"))
+    return String(decoding: writer.take(), as: UTF8.self)
+  }
+}
