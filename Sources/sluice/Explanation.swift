@@ -1,0 +1,87 @@
+import SQLGeneration
+
+/// What compiled rules do, for people and for programs.
+struct Explanation: Encodable {
+  struct Bucket: Encodable {
+    var name: String
+    var priority: Int
+    var count: Int64
+  }
+
+  struct Query: Encodable {
+    var table: String
+    var output: String?
+    var sql: String
+  }
+
+  struct Definition: Encodable {
+    var name: String
+    var priority: Int
+    var queries: [Query]
+    var lookups: [Query]
+    var grants: [String]
+  }
+
+  struct Table: Encodable {
+    var name: String
+    var columns: [String]
+  }
+
+  var definitions: [Definition]
+  var schema: [Table]
+  /// What the claims that were given hold by the rules in force; nil when none were given.
+  var buckets: [Bucket]?
+
+  init(_ rules: CompiledRules, buckets: [Bucket]?) {
+    self.buckets = buckets
+    definitions = rules.definitions.map { definition in
+      Definition(
+        name: definition.name, priority: definition.priority,
+        queries: definition.queries.map {
+          Query(
+            table: "\($0.source.schema).\($0.source.name)", output: $0.outputName,
+            sql: $0.evaluation(dirty: "dirty"))
+        },
+        lookups: definition.lookups.map {
+          Query(
+            table: "\($0.source.schema).\($0.source.name)", output: nil,
+            sql: $0.evaluation(dirty: "dirty"))
+        },
+        grants: definition.grants.map { $0.sql(lookupNumber: nil) })
+    }
+    schema = rules.schema.map { table in
+      Table(name: table.name, columns: table.columns.map { "\($0.name) \($0.type)" })
+    }
+  }
+
+  var text: String {
+    var lines: [String] = []
+    for definition in definitions {
+      lines.append("\(definition.name) (priority \(definition.priority))")
+      for grant in definition.grants { lines += ["  who:"] + indented(grant) }
+      for lookup in definition.lookups {
+        lines += ["  looked up in \(lookup.table):"] + indented(lookup.sql)
+      }
+      for query in definition.queries {
+        lines += ["  \(query.output ?? "") from \(query.table):"] + indented(query.sql)
+      }
+      lines.append("")
+    }
+    lines.append("tables of the replicas")
+    for table in schema {
+      lines.append("  \(table.name)(\((["id text"] + table.columns).joined(separator: ", ")))")
+    }
+    if let buckets {
+      lines += ["", "buckets of these claims, by the rules in force"]
+      if buckets.isEmpty { lines.append("  none") }
+      for bucket in buckets {
+        lines.append("  \(bucket.name)  priority \(bucket.priority)  \(bucket.count) rows")
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func indented(_ sql: String) -> [String] {
+    sql.split(separator: "\n").map { "    " + $0 }
+  }
+}
