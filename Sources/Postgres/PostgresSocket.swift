@@ -19,6 +19,8 @@ final class PostgresSocket: @unchecked Sendable {
   private var writer: LoopEvent?
   private var waiter: CheckedContinuation<Void, Never>?
   private var isLost = false
+  /// Woken, and not yet run: reading on could find the end, upon which libpq forgets what it has read.
+  private var isWaking = false
 
   /// Takes over a connection that is being made.
   init(raw: OpaquePointer, loop: EventLoop) {
@@ -150,7 +152,7 @@ final class PostgresSocket: @unchecked Sendable {
   }
 
   private func readable() {
-    guard let raw, !isLost else { return }
+    guard let raw, !isLost, !isWaking else { return }
     let isAlive = PQconsumeInput(raw) == 1
     deliverNotifications()
     if !isAlive {
@@ -175,11 +177,13 @@ final class PostgresSocket: @unchecked Sendable {
     await withCheckedContinuation { continuation in
       if isLost { continuation.resume() } else { waiter = continuation }
     }
+    isWaking = false
   }
 
   private func wake() {
     guard let waiter else { return }
     self.waiter = nil
+    isWaking = true
     waiter.resume()
   }
 }
