@@ -90,7 +90,8 @@ struct EntryStatements {
     let isPlain = compiled.branches.count == 1 && compiled.branches[0].joins.isEmpty
     // Two branches, or a joined list, can give one object twice; which data wins must not be chance.
     let distinct = isPlain ? "" : "DISTINCT ON (x.source_key, x.bucket_key, x.object_id) "
-    let order = isPlain ? "" : " ORDER BY x.source_key, x.bucket_key, x.object_id, x.data"
+    let order =
+      isPlain ? "" : " ORDER BY x.source_key, x.bucket_key, x.object_id, x.data COLLATE \"C\""
     return """
       ev AS MATERIALIZED (
         SELECT \(distinct)x.source_key COLLATE "C" AS source_key, x.bucket_key COLLATE "C" AS bucket_key,
