@@ -132,3 +132,13 @@ extension SequencerOptions {
     return options
   }
 }
+
+extension Stage {
+  /// Compares everything that is stored with the rules.
+  func expectSound(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+    let connection = try await database.connect(settings: Verifier.settings)
+    let report = try await Verifier().verify(connection)
+    await connection.close()
+    #expect(report.differences.isEmpty, sourceLocation: sourceLocation)
+  }
+}
