@@ -45,7 +45,7 @@ struct ExpressionWriter {
       return SQLValue("(\(value(left).asText) || \(value(right).asText))", .text)
     case .cast(let operand, let type): return cast(value(operand), to: type)
     case .member(let operand, let path, let asValue, let legacyNull):
-      let found = get(json(of: operand), path)
+      let found = get(operand, path)
       return asValue
         ? SQLValue("sluice.json_value(\(found), \(legacyNull))", .dynamic)
         : SQLValue("sluice.json_text(\(found), \(legacyNull))", .text)
@@ -66,12 +66,15 @@ struct ExpressionWriter {
 
   /// SQL of type `json`; a text that is no JSON is a row error.
   private mutating func json(of expression: PlanExpression) -> String {
-    if case .column(let name, .json) = expression {
-      return "\(SQLIdentifier("s").member(name))::json"
+    if case .column(let name, .json(let binary)) = expression {
+      let column = SQLIdentifier("s").member(name)
+      if binary { return "\(column)::json" }
+      guards.append("(\(column) IS NULL OR sluice.json_column(\(column)) IS NOT NULL)")
+      return "sluice.json_column(\(column))"
     }
     if case .member(let operand, let path, asValue: false, let legacyNull) = expression {
       // Step by step, without printing and parsing between the steps.
-      let found = get(json(of: operand), path)
+      let found = get(operand, path)
       return legacyNull ? "sluice.json_or_null(\(found))" : found
     }
     let text = value(expression).asText
@@ -79,10 +82,29 @@ struct ExpressionWriter {
     return "sluice.json(\(text))"
   }
 
-  private func get(_ json: String, _ path: [String]) -> String {
-    guard !path.isEmpty else { return json }
-    let steps = path.map { SQLLiteral($0).description }.joined(separator: ", ")
-    return "sluice.json_get(\(json), ARRAY[\(steps)])"
+  /// SQL of type `json` for the value at a path.
+  private mutating func get(_ operand: PlanExpression, _ path: [String]) -> String {
+    guard !path.isEmpty else { return json(of: operand) }
+    let steps = "ARRAY[\(path.map { SQLLiteral($0).description }.joined(separator: ", "))]"
+    guard path.allSatisfy(Self.isPlainStep) else {
+      return "sluice.json_get(\(json(of: operand)), \(steps))"
+    }
+    if case .column(let name, .json(binary: true)) = operand {
+      return "(\(SQLIdentifier("s").member(name)) #> \(steps))::json"
+    }
+    return "(\(json(of: operand)) #> \(steps))"
+  }
+
+  /// Whether PostgreSQL takes a step of a path as the rules language does: `-1`, `01` and ` 1` are
+  /// places of an array to one and names to the other.
+  private static func isPlainStep(_ step: String) -> Bool {
+    guard let first = step.utf8.first else { return true }
+    if step == "0" { return true }
+    if (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(first) {
+      return step.utf8.count < 10
+        && step.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+    }
+    return first > UInt8(ascii: "9")
   }
 
   private func integerLiteral(_ digits: String) -> String {

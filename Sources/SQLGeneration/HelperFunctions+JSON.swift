@@ -10,6 +10,14 @@ extension HelperFunctions {
       RETURN NULL;
     END $$;
 
+    -- A `json` column may hold escapes that no text can hold; jsonb may not.
+    CREATE OR REPLACE FUNCTION sluice.json_column(j json) RETURNS json
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF pg_catalog.strpos(j::text, '\u') > 0 THEN RETURN sluice.json(j::text); END IF;
+      RETURN j;
+    END $$;
+
     CREATE OR REPLACE FUNCTION sluice.json_ok(t text) RETURNS boolean
       LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
       RETURN t IS NULL OR sluice.json(t) IS NOT NULL;
@@ -39,10 +47,19 @@ extension HelperFunctions {
       RETURN j;
     END $$;
 
+    CREATE OR REPLACE FUNCTION sluice.json_real(t text) RETURNS float8
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF pg_catalog.length(t) < 300 AND t !~ '[eE]' THEN RETURN t::float8; END IF;
+      RETURN sluice.parse_real(t);
+    END $$;
+
     CREATE OR REPLACE FUNCTION sluice.json_number(t text, as_real boolean) RETURNS text
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-      RETURN CASE WHEN as_real OR t ~ '[.eE]'
-        THEN sluice.real_json(sluice.parse_real(t)) ELSE t END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF as_real OR t ~ '[.eE]' THEN RETURN sluice.real_json(sluice.json_real(t)); END IF;
+      RETURN t;
+    END $$;
 
     -- Names that look like array indexes come first, in numeric order; a name counts once.
     CREATE OR REPLACE FUNCTION sluice.json_members(j json)
@@ -58,18 +75,32 @@ extension HelperFunctions {
     END;
 
     -- JSON without white space, numbers with a point or exponent as REAL (or all of them).
+    -- NULL if it is nested too deeply for the server's stack.
     CREATE OR REPLACE FUNCTION sluice.json_compact(j json, as_real boolean) RETURNS text
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF pg_catalog.json_typeof(j) NOT IN ('object', 'array') THEN
+        RETURN sluice.json_print(j, as_real);
+      END IF;
+      BEGIN
+        RETURN sluice.json_print(j, as_real);
+      EXCEPTION WHEN statement_too_complex THEN
+        RETURN NULL;
+      END;
+    END $$;
+
+    CREATE OR REPLACE FUNCTION sluice.json_print(j json, as_real boolean) RETURNS text
       LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
     BEGIN
       CASE pg_catalog.json_typeof(j)
         WHEN 'object' THEN
           RETURN '{' || coalesce((
             SELECT pg_catalog.string_agg(pg_catalog.to_json(m.name)::text || ':'
-                || sluice.json_compact(m.value, as_real), ',' ORDER BY m.place)
+                || sluice.json_print(m.value, as_real), ',' ORDER BY m.place)
               FROM sluice.json_members(j) m), '') || '}';
         WHEN 'array' THEN
           RETURN '[' || coalesce((
-            SELECT pg_catalog.string_agg(sluice.json_compact(e.value, as_real), ',' ORDER BY e.ord)
+            SELECT pg_catalog.string_agg(sluice.json_print(e.value, as_real), ',' ORDER BY e.ord)
               FROM pg_catalog.json_array_elements(j) WITH ORDINALITY e(value, ord)), '') || ']';
         WHEN 'number' THEN RETURN sluice.json_number(pg_catalog.btrim(j::text, E' \n\r\t'), as_real);
         WHEN 'string' THEN RETURN pg_catalog.to_json(j #>> '{}')::text;
@@ -79,20 +110,31 @@ extension HelperFunctions {
 
     -- A JSON value as an SQL value: `->>`. Legacy: JSON null is the text null.
     CREATE OR REPLACE FUNCTION sluice.json_value(j json, legacy boolean) RETURNS jsonb
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-      RETURN CASE json_typeof(j)
-        WHEN 'string' THEN to_jsonb(j #>> '{}')
-        WHEN 'number' THEN CASE WHEN j::text ~ '[.eE]'
-          THEN sluice.dyn_real(sluice.parse_real(j::text)) ELSE j::jsonb END
-        WHEN 'boolean' THEN CASE WHEN j::text ~ 'true' THEN '1'::jsonb ELSE '0'::jsonb END
-        WHEN 'null' THEN CASE WHEN legacy THEN '"null"'::jsonb END
-        ELSE to_jsonb(sluice.json_compact(j, false)) END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    DECLARE
+      t text;
+    BEGIN
+      CASE pg_catalog.json_typeof(j)
+        WHEN 'string' THEN RETURN pg_catalog.to_jsonb(j #>> '{}');
+        WHEN 'number' THEN
+          t := j::text;
+          IF t ~ '[.eE]' THEN RETURN sluice.dyn_real(sluice.json_real(t)); END IF;
+          IF pg_catalog.length(t) > 1000 THEN RETURN NULL; END IF;
+          RETURN j::jsonb;
+        WHEN 'boolean' THEN
+          RETURN CASE WHEN pg_catalog.strpos(j::text, 'true') > 0 THEN '1' ELSE '0' END::jsonb;
+        WHEN 'null' THEN RETURN CASE WHEN legacy THEN '"null"'::jsonb END;
+        ELSE RETURN pg_catalog.to_jsonb(sluice.json_compact(j, false));
+      END CASE;
+    END $$;
 
     -- A JSON value as JSON text: `->`. Legacy: JSON null is NULL.
     CREATE OR REPLACE FUNCTION sluice.json_text(j json, legacy boolean) RETURNS text
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-      RETURN CASE WHEN legacy AND json_typeof(j) = 'null' THEN NULL
-        ELSE sluice.json_compact(j, false) END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+    BEGIN
+      IF legacy AND pg_catalog.json_typeof(j) = 'null' THEN RETURN NULL; END IF;
+      RETURN sluice.json_compact(j, false);
+    END $$;
 
     CREATE OR REPLACE FUNCTION sluice.json_length(j json) RETURNS bigint
       LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -121,8 +163,12 @@ extension HelperFunctions {
     END $$;
 
     CREATE OR REPLACE FUNCTION sluice.json_valid(t text) RETURNS boolean
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+      LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
+    BEGIN
       RETURN coalesce(sluice.json_unique(sluice.json(t)), false);
+    EXCEPTION WHEN statement_too_complex THEN
+      RETURN false;
+    END $$;
 
     CREATE OR REPLACE FUNCTION sluice.json_contains(j json, v jsonb) RETURNS boolean
       LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
@@ -140,7 +186,7 @@ extension HelperFunctions {
       IF NOT sluice.is_array(j) THEN RETURN; END IF;
       RETURN QUERY SELECT DISTINCT CASE pg_catalog.json_typeof(e.value)
             WHEN 'string' THEN pg_catalog.to_json(e.value #>> '{}')::text
-            ELSE sluice.real_text(sluice.parse_real(e.value::text)) END
+            ELSE sluice.real_text(sluice.json_real(e.value::text)) END
           FROM pg_catalog.json_array_elements(j) e
           WHERE pg_catalog.json_typeof(e.value) IN ('string', 'number');
     END $$;

@@ -26,21 +26,22 @@ extension HelperFunctions {
     BEGIN
       RETURN t::pg_catalog.float8;
     EXCEPTION WHEN numeric_value_out_of_range THEN
-      IF t ~ 'e-' OR t ~ 'E-' OR pg_catalog.abs(t::pg_catalog.numeric) < 1 THEN RETURN 0; END IF;
+      IF t ~ '[eE]-' OR t ~ '^\s*[+-]?0*\.0' THEN RETURN 0; END IF;
       IF t ~ '^\s*-' THEN RETURN '-Infinity'; END IF;
       RETURN 'Infinity';
     END $$;
 
-    -- The leading integer of a text, else 0.
+    -- The leading integer of a text, else 0. Digits after the thousandth do not count, because
+    -- numeric has an end.
     CREATE OR REPLACE FUNCTION sluice.text_integer(t text) RETURNS numeric
       LANGUAGE sql IMMUTABLE PARALLEL SAFE
       RETURN CASE WHEN t IS NOT NULL THEN
-        coalesce(substring(t FROM '^[ \t\n\v\f\r]*([+-]?[0-9]+)')::numeric, 0) END;
+        coalesce(substring(left(t, 1000) FROM '^[ \t\n\v\f\r]*([+-]?[0-9]+)')::numeric, 0) END;
 
     CREATE OR REPLACE FUNCTION sluice.number_prefix(t text) RETURNS text
       LANGUAGE sql IMMUTABLE PARALLEL SAFE
       RETURN substring(
-        t FROM '^[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)');
+        left(t, 1000) FROM '^[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)');
 
     -- The leading number of a text as a REAL, else 0.
     CREATE OR REPLACE FUNCTION sluice.text_real(t text) RETURNS float8
@@ -75,9 +76,11 @@ extension HelperFunctions {
 
   static let dynamicValues = #"""
     CREATE OR REPLACE FUNCTION sluice.dyn_real(x float8) RETURNS jsonb
-      LANGUAGE sql IMMUTABLE PARALLEL SAFE
-      RETURN CASE WHEN x NOT IN ('NaN', 'Infinity', '-Infinity')
-        THEN to_jsonb(x::text::numeric + 0.0) END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    BEGIN
+      IF x IN ('NaN', 'Infinity', '-Infinity') THEN RETURN NULL; END IF;
+      RETURN pg_catalog.to_jsonb(x::text::numeric + 0.0);
+    END $$;
 
     CREATE OR REPLACE FUNCTION sluice.dyn_is_real(v jsonb) RETURNS boolean
       LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -88,30 +91,53 @@ extension HelperFunctions {
       RETURN CASE jsonb_typeof(v) WHEN 'number' THEN sluice.parse_real(v::text)
         ELSE sluice.text_real(v #>> '{}') END;
 
+    -- A REAL was a float8 once, so that its cast to one never fails.
     CREATE OR REPLACE FUNCTION sluice.dyn_text(v jsonb) RETURNS text
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-      RETURN CASE WHEN sluice.dyn_is_real(v) THEN sluice.real_text(sluice.dyn_to_real(v))
-        ELSE v #>> '{}' END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    DECLARE
+      t text := v #>> '{}';
+    BEGIN
+      IF pg_catalog.jsonb_typeof(v) = 'number' AND pg_catalog.strpos(t, '.') > 0 THEN
+        RETURN sluice.real_text(t::float8);
+      END IF;
+      RETURN t;
+    END $$;
 
     CREATE OR REPLACE FUNCTION sluice.dyn_json(v jsonb) RETURNS text
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-      RETURN CASE WHEN sluice.dyn_is_real(v) THEN sluice.real_json(sluice.dyn_to_real(v))
-        ELSE coalesce(v::text, 'null') END;
+      LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+    DECLARE
+      t text := v::text;
+    BEGIN
+      IF t IS NULL THEN RETURN 'null'; END IF;
+      IF pg_catalog.left(t, 1) <> '"' AND pg_catalog.strpos(t, '.') > 0 THEN
+        RETURN sluice.real_json(t::float8);
+      END IF;
+      RETURN t;
+    END $$;
 
     -- A value as it stands in bucket names and lookup keys: 5.0 as 5.
     CREATE OR REPLACE FUNCTION sluice.dyn_key(v jsonb) RETURNS text
-      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-      RETURN CASE WHEN sluice.dyn_is_real(v) THEN sluice.real_text(sluice.dyn_to_real(v))
-        ELSE v::text END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    DECLARE
+      t text := v::text;
+    BEGIN
+      IF pg_catalog.left(t, 1) <> '"' AND pg_catalog.strpos(t, '.') > 0 THEN
+        RETURN sluice.real_text(t::float8);
+      END IF;
+      RETURN t;
+    END $$;
 
     CREATE OR REPLACE FUNCTION sluice.text_truth(t text) RETURNS boolean
       LANGUAGE sql IMMUTABLE PARALLEL SAFE
       RETURN coalesce(t ~ '^[ \t\n\v\f\r]*[+-]?0*[1-9]', false);
 
     CREATE OR REPLACE FUNCTION sluice.dyn_truth(v jsonb) RETURNS boolean
-      LANGUAGE sql IMMUTABLE PARALLEL SAFE
-      RETURN coalesce(CASE jsonb_typeof(v) WHEN 'number' THEN v::text::numeric <> 0
-        ELSE sluice.text_truth(v #>> '{}') END, false);
+      LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+    BEGIN
+      IF v IS NULL THEN RETURN false; END IF;
+      IF pg_catalog.jsonb_typeof(v) = 'number' THEN RETURN v <> '0'::jsonb; END IF;
+      RETURN sluice.text_truth(v #>> '{}');
+    END $$;
 
     CREATE OR REPLACE FUNCTION sluice.dyn_typeof(v jsonb) RETURNS text
       LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -120,17 +146,20 @@ extension HelperFunctions {
 
     -- Less than 0, 0 or more than 0; numbers come before texts.
     CREATE OR REPLACE FUNCTION sluice.dyn_compare(a jsonb, b jsonb) RETURNS int
-      LANGUAGE sql IMMUTABLE PARALLEL SAFE
-      RETURN CASE
-        WHEN a IS NULL OR b IS NULL THEN NULL
-        WHEN jsonb_typeof(a) = 'number' AND jsonb_typeof(b) = 'number'
-          THEN CASE WHEN a::text::numeric < b::text::numeric THEN -1
-            WHEN a::text::numeric > b::text::numeric THEN 1 ELSE 0 END
-        WHEN jsonb_typeof(a) = 'number' THEN -1
-        WHEN jsonb_typeof(b) = 'number' THEN 1
-        WHEN (a #>> '{}') COLLATE "C" < (b #>> '{}') COLLATE "C" THEN -1
-        WHEN (a #>> '{}') COLLATE "C" > (b #>> '{}') COLLATE "C" THEN 1
-        ELSE 0 END;
+      LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    DECLARE
+      x text := a #>> '{}';
+      y text := b #>> '{}';
+    BEGIN
+      IF a = b THEN RETURN 0; END IF;
+      IF pg_catalog.jsonb_typeof(a) <> pg_catalog.jsonb_typeof(b) THEN
+        RETURN CASE WHEN pg_catalog.jsonb_typeof(a) = 'number' THEN -1 ELSE 1 END;
+      END IF;
+      IF pg_catalog.jsonb_typeof(a) = 'number' THEN
+        RETURN CASE WHEN x::numeric < y::numeric THEN -1 ELSE 1 END;
+      END IF;
+      RETURN CASE WHEN x COLLATE "C" < y COLLATE "C" THEN -1 ELSE 1 END;
+    END $$;
 
     -- The leading number of a text: INTEGER if it looks integral, else REAL; 0 if there is none.
     CREATE OR REPLACE FUNCTION sluice.text_number(t text) RETURNS jsonb

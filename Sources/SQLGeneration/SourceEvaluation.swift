@@ -16,7 +16,9 @@ struct SourceEvaluation {
       select(branch, from: "\(table) s", extra: match, leading: nil)
     }
     let body = selects.joined(separator: " UNION ")
-    return "SELECT d.key AS source_key, \(outputs) FROM \(dirty) d "
+    // The key gives way to the collation of the column it is compared with, and so to its index.
+    let keys = "(SELECT k.key COLLATE \"default\" AS key FROM \(dirty) k) d"
+    return "SELECT d.key AS source_key, \(outputs) FROM \(keys) "
       + "CROSS JOIN LATERAL (\(body) OFFSET 0) e"
   }
 

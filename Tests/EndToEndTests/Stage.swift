@@ -5,36 +5,42 @@ import TestSupport
 /// What a scenario plays on: a database of its own, rules, a gateway as a process, and replicas made for it.
 final class Stage: Sendable {
   let source: Source
-  let gateway: Gateway
+  let gateways: [Gateway]
   let key: [UInt8]
   private let replicas = Mutex<[WireReplica]>([])
   private let database: TestDatabase?
 
-  private init(database: TestDatabase?, source: Source, gateway: Gateway, key: [UInt8]) {
+  private init(database: TestDatabase?, source: Source, gateways: [Gateway], key: [UInt8]) {
     self.database = database
     self.source = source
-    self.gateway = gateway
+    self.gateways = gateways
     self.key = key
   }
 
+  /// The first gateway: the one that deployed the rules.
+  var gateway: Gateway { gateways[0] }
+
   /// Sets the stage, plays `body` on it, and clears it away, also when `body` throws.
   static func set<R>(
-    schema: String, rules: String, settings: String = "",
+    schema: String, rules: String, settings: String = "", gateways count: Int = 1,
     _ body: (Stage) async throws -> R
   ) async throws -> R {
     let database = try await PostgresCluster.shared.createDatabase()
     let source = Source(connectionString: database.connectionString)
     try await source.run(schema)
     let key = (0..<32).map { _ in UInt8.random(in: 0...255) }
-    let gateway = try Gateway(source: source, rules: rules, key: key, settings: settings)
-    let stage = Stage(database: database, source: source, gateway: gateway, key: key)
+    let gateways = try (0..<count).map { _ in
+      try Gateway(source: source, rules: rules, key: key, settings: settings)
+    }
+    let stage = Stage(database: database, source: source, gateways: gateways, key: key)
     do {
-      try await gateway.start()
+      for gateway in gateways { try await gateway.start() }
       let result = try await body(stage)
       await stage.clear()
       return result
     } catch {
-      FileHandle.standardError.write(Data("gateway: \(gateway.output.suffix(3000))\n".utf8))
+      let log = stage.gateway.output.suffix(3000)
+      FileHandle.standardError.write(Data("the gateway's log ends:\n\(log)\n".utf8))
       await stage.clear()
       throw error
     }
@@ -48,7 +54,7 @@ final class Stage: Sendable {
   ) throws -> WireReplica {
     let made = try SignedToken.make(user: user, claims: claims, key: key)
     let replica = WireReplica(
-      user, port: { [gateway] in gateway.port }, token: token ?? { made },
+      user, port: { [gateways] in gateways.randomElement()?.port ?? 0 }, token: token ?? { made },
       keepsStaged: keepsStaged, onComplete: onComplete)
     replicas.withLock { $0.append(replica) }
     return replica
@@ -69,7 +75,7 @@ final class Stage: Sendable {
 
   private func clear() async {
     for replica in replicas.withLock({ $0 }) { replica.disconnect() }
-    await gateway.stop()
+    for gateway in gateways { await gateway.stop() }
     try? await database?.drop()
   }
 }

@@ -68,7 +68,11 @@ final class WireReplica: Sendable {
         } catch {
           status.withLock { $0.lastError = "\(error)" }
         }
-        if isCurrent(generation) { Thread.sleep(forTimeInterval: 0.05) }
+        // A gateway that is full says 503; coming back at once would only keep it full.
+        let isTurnedAway = status.withLock { $0.lastStatus == 503 }
+        if isCurrent(generation) {
+          Thread.sleep(forTimeInterval: isTurnedAway ? .random(in: 0.2...1.2) : 0.05)
+        }
       }
     }
     thread.stackSize = 4 << 20

@@ -9,7 +9,10 @@ enum Value: Hashable, CustomStringConvertible {
   init(_ json: Any?) {
     switch json {
     case let text as String: self = .text(text)
-    case let number as NSNumber: self = .number(number.stringValue)
+    case let number as NSNumber:
+      // PostgreSQL's JSON writes the double 2 as 2, the wire as 2.0.
+      let text = number.stringValue
+      self = .number(text.hasSuffix(".0") ? String(text.dropLast(2)) : text)
     default: self = .null
     }
   }
@@ -166,7 +169,11 @@ struct WireState {
           violations.append("\(name) starts at \(start), held from \(held.start)")
         }
       } else {
-        if reset { resets += 1 }
+        if reset {
+          resets += 1
+          // Another database, or one that was restored, counts its ticks anew.
+          self.tick = 0
+        }
         staged[name] = Copy(start: Int64(start))
       }
     }

@@ -9,7 +9,7 @@ package struct Diagnostic: Error, Sendable, Hashable {
 
   package var code: DiagnosticCode
   package var severity: Severity
-  /// What is wrong, as a sentence without a final stop.
+  /// What is wrong: a clause that begins in lower case and has no final stop.
   package var message: String
   /// What to write instead, if there is one answer.
   package var remedy: String?
@@ -43,4 +43,13 @@ package struct Diagnostic: Error, Sendable, Hashable {
 extension [Diagnostic] {
   /// Whether the file must not be deployed.
   package var hasErrors: Bool { contains { $0.severity == .error } }
+
+  /// Those without a place first, the others by where they begin.
+  package func inFileOrder() -> [Diagnostic] {
+    enumerated().sorted { left, right in
+      (left.element.span?.start ?? -1, left.offset) < (
+        right.element.span?.start ?? -1, right.offset
+      )
+    }.map(\.element)
+  }
 }

@@ -66,7 +66,6 @@ extension DiagnosticCode {
   package static let paramRowExpr = DiagnosticCode(rawValue: "RULES_PARAM_ROW_EXPR")
   package static let paramSetsDiffer = DiagnosticCode(rawValue: "RULES_PARAM_SETS_DIFFER")
   package static let paramTableAlias = DiagnosticCode(rawValue: "RULES_PARAM_TABLE_ALIAS")
-  package static let paramsUndefined = DiagnosticCode(rawValue: "RULES_PARAMS_UNDEFINED")
   package static let requestInData = DiagnosticCode(rawValue: "RULES_REQUEST_IN_DATA")
   package static let twoArrays = DiagnosticCode(rawValue: "RULES_TWO_ARRAYS")
   package static let twoIn = DiagnosticCode(rawValue: "RULES_TWO_IN")
@@ -76,24 +75,7 @@ extension DiagnosticCode {
 
 extension DiagnosticCode {
   // Findings about streams.
-  package static let ambiguousColumn = DiagnosticCode(rawValue: "RULES_AMBIGUOUS_COLUMN")
-  package static let crossTable = DiagnosticCode(rawValue: "RULES_CROSS_TABLE")
-  package static let dupAlias = DiagnosticCode(rawValue: "RULES_DUP_ALIAS")
   package static let inList = DiagnosticCode(rawValue: "RULES_IN_LIST")
   package static let joinKind = DiagnosticCode(rawValue: "RULES_JOIN_KIND")
   package static let metadata = DiagnosticCode(rawValue: "RULES_METADATA")
-  package static let oneOutputTable = DiagnosticCode(rawValue: "RULES_ONE_OUTPUT_TABLE")
-  package static let stream2 = DiagnosticCode(rawValue: "RULES_STREAM2")
-  package static let subqColumns = DiagnosticCode(rawValue: "RULES_SUBQ_COLUMNS")
-  package static let tooManyTerms = DiagnosticCode(rawValue: "RULES_TOO_MANY_TERMS")
-  package static let tvfInput = DiagnosticCode(rawValue: "RULES_TVF_INPUT")
-  package static let unknownTable = DiagnosticCode(rawValue: "RULES_UNKNOWN_TABLE")
-  package static let unrelatedFilter = DiagnosticCode(rawValue: "RULES_UNRELATED_FILTER")
-  package static let warnAlias = DiagnosticCode(rawValue: "RULES_W_ALIAS")
-  package static let warnAutoParams = DiagnosticCode(rawValue: "RULES_W_AUTO_PARAMS")
-  package static let warnJoinAlias = DiagnosticCode(rawValue: "RULES_W_JOIN_ALIAS")
-  package static let warnShadow = DiagnosticCode(rawValue: "RULES_W_SHADOW")
-  package static let warnStarOrder = DiagnosticCode(rawValue: "RULES_W_STAR_ORDER")
-  package static let warnSuffix = DiagnosticCode(rawValue: "RULES_W_SUFFIX")
-  package static let warnUnusedCTE = DiagnosticCode(rawValue: "RULES_W_UNUSED_CTE")
 }

@@ -54,7 +54,7 @@ extension RulesReader {
     guard options.timestampsISO8601 else {
       refuse(
         .badOption, "'timestamp_max_precision' needs 'timestamps_iso8601'",
-        remedy: "Add 'timestamps_iso8601: true', or set 'edition: 2'", at: entry.keySpan)
+        remedy: "add 'timestamps_iso8601: true', or set 'edition: 2'", at: entry.keySpan)
       return nil
     }
     return precision
@@ -67,7 +67,7 @@ extension RulesReader {
     case 3:
       warn(
         .warnStorage, "'storage_version: 3' is unstable, and without effect in Sluice",
-        remedy: "Remove the key", at: node.span)
+        remedy: "remove the key", at: node.span)
     default: break
     }
   }
@@ -77,6 +77,6 @@ extension RulesReader {
     guard let entry = config.entry(key), option(key, config) == true else { return }
     refuse(
       .badOption, "'\(key)' is not available: expressions are evaluated by PostgreSQL",
-      remedy: "Remove the key", at: entry.keySpan)
+      remedy: "remove the key", at: entry.keySpan)
   }
 }

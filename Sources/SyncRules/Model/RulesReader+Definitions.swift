@@ -20,8 +20,8 @@ extension RulesReader {
     else { return nil }
     if mapping["data"] == nil {
       refuse(
-        .missingKey, "The definition '\(entry.key)' has no 'data'",
-        remedy: "Add a 'data:' list of SELECTs", at: entry.keySpan)
+        .missingKey, "the definition '\(entry.key)' has no 'data'",
+        remedy: "add a 'data:' list of SELECTs", at: entry.keySpan)
     }
     return BucketDefinition(
       name: entry.key, nameSpan: entry.keySpan, priority: priority(mapping),
@@ -39,7 +39,7 @@ extension RulesReader {
       if items.isEmpty {
         refuse(
           .yamlShape, "'parameters' is empty, so no client would get a bucket",
-          remedy: "Remove the key for one bucket that every client gets", at: node.span)
+          remedy: "remove the key for one bucket that every client gets", at: node.span)
       }
       return queries(node, "parameters", .bucketParameters)
     case .mapping:
@@ -64,7 +64,7 @@ extension RulesReader {
 
   private mutating func checkName(_ entry: YAMLEntry) {
     if entry.key.isEmpty {
-      refuse(.yamlShape, "A definition needs a name", at: entry.keySpan)
+      refuse(.yamlShape, "a definition needs a name", at: entry.keySpan)
     }
   }
 
@@ -104,30 +104,30 @@ extension RulesReader {
     guard edition == 3 else {
       for entry in [queries, mapping.entry("with")].compactMap({ $0 }) {
         refuse(
-          .needsEdition3, "'\(entry.key)' needs edition 3", remedy: "Set 'edition: 3'",
+          .needsEdition3, "'\(entry.key)' needs edition 3", remedy: "set 'edition: 3'",
           at: entry.keySpan)
       }
       if query == nil, queries == nil {
-        refuse(.missingKey, "The stream '\(entry.key)' has no 'query'", at: entry.keySpan)
+        refuse(.missingKey, "the stream '\(entry.key)' has no 'query'", at: entry.keySpan)
       }
       return
     }
     if query == nil, queries == nil {
       refuse(
-        .queryXorQueries, "The stream '\(entry.key)' has no query",
-        remedy: "Add 'query:' with one SELECT or 'queries:' with a list", at: entry.keySpan)
+        .queryXorQueries, "the stream '\(entry.key)' has no query",
+        remedy: "add 'query:' with one SELECT or 'queries:' with a list", at: entry.keySpan)
     }
     if query != nil, let queries {
       refuse(
-        .queryXorQueries, "A stream has either 'query' or 'queries', not both",
-        remedy: "Move the query into the list", at: queries.keySpan)
+        .queryXorQueries, "a stream has either 'query' or 'queries', not both",
+        remedy: "move the query into the list", at: queries.keySpan)
     }
   }
 
   mutating func namedQueries(_ node: YAMLNode) -> [NamedQuery] {
     guard let mapping = yaml.openMapping(node, "'with'") else { return [] }
     return mapping.entries.compactMap { entry in
-      query(entry.value, "A query of 'with'", .stream).map {
+      query(entry.value, "a query of 'with'", .stream).map {
         NamedQuery(name: entry.key, nameSpan: entry.keySpan, query: $0)
       }
     }
@@ -146,8 +146,8 @@ extension RulesReader {
     }
     guard let node = mapping["payloads"] else {
       refuse(
-        .missingKey, "The event '\(entry.key)' has no 'payloads'",
-        remedy: "Add a 'payloads:' list of SELECTs", at: entry.keySpan)
+        .missingKey, "the event '\(entry.key)' has no 'payloads'",
+        remedy: "add a 'payloads:' list of SELECTs", at: entry.keySpan)
       return nil
     }
     let payloads = queries(node, "payloads", .eventPayload)
@@ -163,8 +163,8 @@ extension RulesReader {
       if !seen.insert(name).inserted {
         refuse(
           .singleTable,
-          "Another payload of this event reads the table '\(table.name.name)' already",
-          remedy: "Each payload reads a table of its own", at: table.span)
+          "another payload of this event reads the table '\(table.name.name)' already",
+          remedy: "each payload reads a table of its own", at: table.span)
       }
     }
   }

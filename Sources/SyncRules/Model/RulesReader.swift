@@ -22,14 +22,7 @@ package struct RulesReader {
     var reader = RulesReader(file: document.file)
     reader.yaml.diagnostics = diagnostics
     let rules = reader.root(document.root)
-    return (rules, reader.sortedDiagnostics)
-  }
-
-  /// In the order of the file.
-  private var sortedDiagnostics: [Diagnostic] {
-    yaml.diagnostics.enumerated().sorted { left, right in
-      (left.element.span?.start ?? 0, left.offset) < (right.element.span?.start ?? 0, right.offset)
-    }.map(\.element)
+    return (rules, reader.yaml.diagnostics.inFileOrder())
   }
 
   mutating func refuse(
@@ -72,7 +65,7 @@ package struct RulesReader {
     }
     if let tag = node.tag {
       refuse(
-        .yamlSyntax, "The tag '\(tag)' has no meaning here", remedy: "Remove it", at: node.span)
+        .yamlSyntax, "the tag '\(tag)' has no meaning here", remedy: "remove it", at: node.span)
     }
   }
 
@@ -84,37 +77,37 @@ package struct RulesReader {
     case 3:
       if let buckets {
         refuse(
-          .bucketsNotInEdition3, "Edition 3 has no bucket_definitions",
-          remedy: "Rewrite them as streams, or set 'edition: 2'", at: buckets.keySpan)
+          .bucketsNotInEdition3, "edition 3 has no bucket_definitions",
+          remedy: "rewrite them as streams, or set 'edition: 2'", at: buckets.keySpan)
       }
       if streams == nil, buckets == nil {
         refuse(
-          .missingDefinitions, "The file defines no streams", remedy: "Add a 'streams:' mapping",
+          .missingDefinitions, "the file defines no streams", remedy: "add a 'streams:' mapping",
           at: nil)
       }
       return
     case 2:
       if let streams {
         warn(
-          .warnAlpha, "The streams of edition 2 are an early form of today's",
-          remedy: "Set 'edition: 3' and keep bucket_definitions in a file of their own",
+          .warnAlpha, "the streams of edition 2 are an early form of today's",
+          remedy: "set 'edition: 3'",
           at: streams.keySpan)
       }
     default:
       if let streams {
         refuse(
-          .streamsNeedEdition, "Streams need an edition",
-          remedy: "Add 'config:' with 'edition: 3' to the file", at: streams.keySpan)
+          .streamsNeedEdition, "streams need an edition",
+          remedy: "add 'config:' with 'edition: 3' to the file", at: streams.keySpan)
       }
     }
     if let with = root.entry("with") {
       refuse(
-        .needsEdition3, "'with' needs edition 3", remedy: "Set 'edition: 3'", at: with.keySpan)
+        .needsEdition3, "'with' needs edition 3", remedy: "set 'edition: 3'", at: with.keySpan)
     }
     if streams == nil, buckets == nil {
       refuse(
-        .missingDefinitions, "The file defines no buckets",
-        remedy: "Add a 'bucket_definitions:' mapping", at: nil)
+        .missingDefinitions, "the file defines no buckets",
+        remedy: "add a 'bucket_definitions:' mapping", at: nil)
     }
   }
 
@@ -122,8 +115,8 @@ package struct RulesReader {
     let taken = Set(buckets.map(\.name))
     for stream in streams where taken.contains(stream.name) {
       refuse(
-        .duplicateName, "There is a bucket definition with the name '\(stream.name)' already",
-        remedy: "Give the stream another name", at: stream.nameSpan)
+        .duplicateName, "there is a bucket definition with the name '\(stream.name)' already",
+        remedy: "give the stream another name", at: stream.nameSpan)
     }
   }
 
@@ -148,7 +141,7 @@ package struct RulesReader {
     guard let items = yaml.sequence(node, "'\(what)'") else { return [] }
     var queries: [RuleQuery] = []
     for item in items {
-      if let query = query(item, "Each of '\(what)'", dialect) { queries.append(query) }
+      if let query = query(item, "each of '\(what)'", dialect) { queries.append(query) }
     }
     return queries
   }

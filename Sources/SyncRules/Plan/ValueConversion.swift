@@ -9,7 +9,8 @@ package indirect enum ValueConversion: Codable, Sendable, Hashable {
   /// `char(n)`, with its padding.
   case padded
   case blob
-  case json
+  /// `binary`: `jsonb`.
+  case json(binary: Bool)
   case date
   case time(DateTimeFormat)
   case timestamp(DateTimeFormat)
@@ -88,7 +89,8 @@ package indirect enum ValueConversion: Codable, Sendable, Hashable {
     case "float4": return .real(single: true)
     case "float8": return .real(single: false)
     case "bytea": return .blob
-    case "json", "jsonb": return .json
+    case "json": return .json(binary: false)
+    case "jsonb": return .json(binary: true)
     case "bpchar": return .padded
     case "date": return .date
     case "time": return .time(format)

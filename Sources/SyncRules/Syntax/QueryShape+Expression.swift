@@ -18,38 +18,38 @@ extension QueryShape {
       check(op, left, right, at: expression.span, position: position)
     case .isTest(let operand, let test, negated: _):
       if test != .null, !dialect.isStream {
-        refuseOperator("IS \(test.rawValue)", "Write the value alone, or NOT value", expression)
+        refuseOperator("IS \(test.rawValue)", "write the value alone, or NOT value", expression)
       }
       check(operand, position: .value)
     case .between:
-      if !dialect.isStream { refuseOperator("BETWEEN", "Write x >= low AND x <= high", expression) }
+      if !dialect.isStream { refuseOperator("BETWEEN", "write x >= low AND x <= high", expression) }
       checkChildren(expression)
     case .membership(let operand, let set, let negated):
       check(operand, position: .value)
       checkMembership(set, negated: negated, expression, position: position)
     case .conditional:
-      if !dialect.isStream { refuseOperator("CASE", "Write iif(condition, a, b)", expression) }
+      if !dialect.isStream { refuseOperator("CASE", "write iif(condition, a, b)", expression) }
       checkChildren(expression)
     case .cast(let operand, _): check(operand, position: .value)
     case .member(let operand, let member, asValue: _):
       if case .index(let index) = member, !dialect.isStream {
         refuse(
-          .jsonMember, "The right side of '->' must be a string here",
-          remedy: "Write '\(index)' in quotes", at: expression.span)
+          .jsonMember, "the right side of '->' must be a string here",
+          remedy: "write '\(index)' in quotes", at: expression.span)
       }
       check(operand, position: .value)
     case .array, .row:
-      refuseOperator("ARRAY[…] or ROW(…)", "A list can only follow IN", expression)
+      refuseOperator("ARRAY[…] or ROW(…)", "a list can only follow IN", expression)
     case .subquery(let select):
       refuse(
-        .subqueryPosition, "A subquery cannot be a value", remedy: subqueryRemedy, at: select.span)
+        .subqueryPosition, "a subquery cannot be a value", remedy: subqueryRemedy, at: select.span)
     }
   }
 
   private var subqueryRemedy: String {
     switch dialect {
-    case .stream, .alphaStream: "Write value IN (SELECT …)"
-    default: "Put the lookup into a parameter query of the definition"
+    case .stream, .alphaStream: "write value IN (SELECT …)"
+    default: "put the lookup into a parameter query of the definition"
     }
   }
 
@@ -66,10 +66,10 @@ extension QueryShape {
   private mutating func checkSign(_ op: UnaryOperator, _ operand: Expression, at span: SourceSpan) {
     if op == .minus {
       refuse(
-        .unsupportedOperator, "Only a number can have a minus sign", remedy: "Write 0 - value",
+        .unsupportedOperator, "only a number can have a minus sign", remedy: "write 0 - value",
         at: span)
     } else if !dialect.isStream {
-      refuse(.unsupportedOperator, "There is no plus sign", remedy: "Remove it", at: span)
+      refuse(.unsupportedOperator, "there is no plus sign", remedy: "remove it", at: span)
     }
     check(operand, position: .value)
   }
@@ -83,7 +83,7 @@ extension QueryShape {
       check(left, position: position)
       check(right, position: position)
     case .modulo, .bitAnd, .bitOr, .shiftLeft, .shiftRight:
-      refuse(.unsupportedOperator, "The operator '\(op.rawValue)' is not available", at: span)
+      refuse(.unsupportedOperator, "the operator '\(op.rawValue)' is not available", at: span)
     case .overlap:
       switch dialect {
       case .stream, .alphaStream:
@@ -91,8 +91,8 @@ extension QueryShape {
         checkOverlapSide(right)
       default:
         refuse(
-          .unsupportedOperator, "The operator '&&' is not available here",
-          remedy: "In a data query, write bucket.parameter IN array_column", at: span)
+          .unsupportedOperator, "the operator '&&' is not available here",
+          remedy: "in a data query, write bucket.parameter IN array_column", at: span)
       }
     default:
       check(left, position: .value)
@@ -111,25 +111,27 @@ extension QueryShape {
 
   // MARK: IN
 
+  private static let jsonList = "write a JSON array: IN '[1, 2]'"
+
   private mutating func checkMembership(
     _ set: MembershipSet, negated: Bool, _ expression: Expression, position: Position
   ) {
     if negated, dialect != .stream, dialect != .alphaStream {
-      refuseOperator("NOT IN", "Write NOT (x IN …)", expression)
+      refuseOperator("NOT IN", "write NOT (x IN …)", expression)
     }
     switch set {
     case .list(let items, let span):
       refuse(
         dialect.isStream ? .inList : .unsupportedOperator,
-        "A list in parentheses cannot follow IN",
-        remedy: dialect.isStream ? "Write IN ARRAY[…]" : "Write x = a OR x = b", at: span)
+        "a list in parentheses cannot follow IN",
+        remedy: dialect.isStream ? "write IN ARRAY[…]" : Self.jsonList, at: span)
       for item in items { check(item, position: .value) }
     case .subquery(let select):
       switch dialect {
       case .stream, .alphaStream: check(select, isSubquery: true)
       default:
         refuse(
-          .subqueryPosition, "There are no subqueries here", remedy: subqueryRemedy,
+          .subqueryPosition, "there are no subqueries here", remedy: subqueryRemedy,
           at: select.span)
       }
     case .expression(let inner):
@@ -142,11 +144,11 @@ extension QueryShape {
   ) {
     switch inner.kind {
     case .array(let items), .row(let items):
-      if !dialect.isStream { refuseOperator("IN ARRAY[…]", "Write x = a OR x = b", expression) }
+      if !dialect.isStream { refuseOperator("IN ARRAY[…]", Self.jsonList, expression) }
       for item in items { check(item, position: .value) }
     default:
       if dialect.isStream, position == .value, !negated {
-        refuseOperator("IN with a JSON array as a value", "Write it as a term of WHERE", expression)
+        refuseOperator("IN with a JSON array as a value", "write it as a term of WHERE", expression)
       }
       check(inner, position: .value)
     }
@@ -171,7 +173,7 @@ extension QueryShape {
         }
       } else {
         refuse(
-          .unknownFunction, "There is no function \(name) here", remedy: qualifiedRemedy(name),
+          .unknownFunction, "there is no function \(name) here", remedy: qualifiedRemedy(name),
           at: call.span)
       }
       return
@@ -200,37 +202,37 @@ extension QueryShape {
       return
     }
     refuse(
-      .unknownFunction, "There is no function \(name)",
+      .unknownFunction, "there is no function \(name)",
       remedy: Self.replacements[name] ?? near(name),
       at: call.span)
   }
 
   private func near(_ name: String) -> String? {
     Suggestion.nearest(to: name, among: dialect.scalarFunctions.keys.sorted()).map {
-      "Did you mean \($0)?"
+      "did you mean \($0)?"
     }
   }
 
   private static let replacements = [
-    "coalesce": "Write ifnull(a, b)", "substr": "Write substring(text, start, length)",
-    "now": "A row's buckets must not depend on the time; store a flag instead",
+    "coalesce": "write ifnull(a, b)", "substr": "write substring(text, start, length)",
+    "now": "a row's buckets must not depend on the time; store a flag instead",
     "json_each": "json_each can only stand in FROM",
-    "strftime": "Write datetime(value) or unixepoch(value)",
-    "date": "Write substring(datetime(value), 1, 10)", "concat": "Write a || b",
+    "strftime": "write datetime(value) or unixepoch(value)",
+    "date": "write substring(datetime(value), 1, 10)", "concat": "write a || b",
     "json_valid": "json_valid is available in bucket definitions only",
-    "count": "There are no aggregate functions", "sum": "There are no aggregate functions",
-    "min": "There are no aggregate functions", "max": "There are no aggregate functions",
-    "avg": "There are no aggregate functions",
+    "count": "there are no aggregate functions", "sum": "there are no aggregate functions",
+    "min": "there are no aggregate functions", "max": "there are no aggregate functions",
+    "avg": "there are no aggregate functions",
   ]
 
   private func qualifiedRemedy(_ name: String) -> String? {
     let known = dialect.requestFunctions.keys.sorted()
     if dialect.isStream || dialect == .alphaStream, name.hasPrefix("request.") {
-      return "Streams use auth.user_id(), auth.parameters() and connection.parameters()"
+      return "streams use auth.user_id(), auth.parameters() and connection.parameters()"
     }
     if !dialect.isStream, name.hasPrefix("auth.") {
-      return "Bucket definitions use request.user_id() and request.jwt()"
+      return "bucket definitions use request.user_id() and request.jwt()"
     }
-    return Suggestion.nearest(to: name, among: known).map { "Did you mean \($0)()?" }
+    return Suggestion.nearest(to: name, among: known).map { "did you mean \($0)()?" }
   }
 }

@@ -25,7 +25,7 @@ struct QueryShape {
   mutating func check(_ select: SelectStatement, isSubquery: Bool) {
     if let distinct = select.distinct, !dialect.isStream {
       refuse(
-        .clause, "DISTINCT is not available", remedy: "Remove it: a row is in a bucket once",
+        .clause, "DISTINCT is not available", remedy: "remove it: a row is in a bucket once",
         at: distinct)
     }
     for column in select.columns { check(column, isSubquery: isSubquery) }
@@ -40,12 +40,12 @@ struct QueryShape {
     case .star, .qualifiedStar:
       if isSubquery {
         refuse(
-          .star, "A subquery cannot select '*'", remedy: "Name the columns it selects",
+          .star, "a subquery cannot select '*'", remedy: "name the columns it selects",
           at: column.span)
       } else if dialect == .bucketParameters {
         refuse(
-          .star, "A parameter query cannot select '*'",
-          remedy: "Name the columns that are parameters of the bucket", at: column.span)
+          .star, "a parameter query cannot select '*'",
+          remedy: "name the columns that are parameters of the bucket", at: column.span)
       }
     }
     if let alias = column.alias { checkCase(alias) }
@@ -59,7 +59,7 @@ struct QueryShape {
     diagnostics.append(
       .warning(
         .warnCase, "'\(name.written)' is read as '\(name.name)', since it has no quotes",
-        remedy: "Write \"\(name.written)\" to keep the capitals, or \(name.name)", at: name.span))
+        remedy: "write \"\(name.written)\" to keep the capitals, or \(name.name)", at: name.span))
   }
 
   // MARK: FROM
@@ -69,19 +69,19 @@ struct QueryShape {
     guard !dialect.isStream else { return }
     if select.from.count > 1 {
       refuse(
-        .singleTable, "A query here reads one table; this is the second",
+        .singleTable, "a query here reads one table; this is the second",
         remedy: dialect == .alphaStream
-          ? "Use IN (SELECT …), or edition 3 for joins"
-          : "Put the condition on the other table into a parameter query", at: select.from[1].span)
+          ? "use IN (SELECT …), or edition 3 for joins"
+          : "put the condition on the other table into a parameter query", at: select.from[1].span)
     }
     guard let first = select.from.first else {
       if dialect != .bucketParameters {
-        refuse(.singleTable, "A query here needs a table: FROM is missing", at: select.span)
+        refuse(.singleTable, "a query here needs a table: FROM is missing", at: select.span)
       }
       return
     }
     if case .function(let call) = first.source, dialect != .bucketParameters {
-      refuse(.singleTable, "A query here reads a table, not a function", at: call.span)
+      refuse(.singleTable, "a query here reads a table, not a function", at: call.span)
     }
   }
 
@@ -97,8 +97,8 @@ struct QueryShape {
         check(select, isSubquery: true)
       } else {
         refuse(
-          .subqueryPosition, "There are no subqueries in FROM here",
-          remedy: "Name the table in FROM", at: select.span)
+          .subqueryPosition, "there are no subqueries in FROM here",
+          remedy: "name the table in FROM", at: select.span)
       }
     }
     if let alias = item.alias { checkCase(alias) }
@@ -108,22 +108,22 @@ struct QueryShape {
   private mutating func checkSchema(_ table: TableName) {
     guard let schema = table.schema, schema.name.split(separator: ".").count > 2 else { return }
     refuse(
-      .badSchema, "The schema \"\(schema.name)\" has more than one dot",
-      remedy: "Write \"connection.schema\".table", at: schema.span)
+      .badSchema, "the schema \"\(schema.name)\" has more than one dot",
+      remedy: "write \"connection.schema\".table", at: schema.span)
   }
 
   private mutating func checkJoin(_ join: FromItem.Join) {
     if dialect.isStream {
       if join.kind != .inner {
         refuse(
-          .joinKind, "Only inner joins are available, not \(join.kind.rawValue.uppercased()) JOIN",
+          .joinKind, "only inner joins are available, not \(join.kind.rawValue.uppercased()) JOIN",
           remedy: join.kind == .cross
-            ? "Write the tables with a comma between them"
-            : "Write JOIN … ON, or a second query of the stream for rows without a partner",
+            ? "write the tables with a comma between them"
+            : "write JOIN … ON, or a second query of the stream for rows without a partner",
           at: join.keywords)
       } else if !join.using.isEmpty {
         refuse(
-          .joinKind, "USING is not available", remedy: "Write JOIN … ON a.column = b.column",
+          .joinKind, "USING is not available", remedy: "write JOIN … ON a.column = b.column",
           at: join.keywords)
       }
     }
@@ -171,8 +171,8 @@ struct QueryShape {
       refuse(
         .unknownRef, "'\(qualifier.written)' is not the table of this query",
         remedy: qualifier.name == "bucket"
-          ? "Bucket parameters are for data queries; use request.user_id() or another accessor"
-          : table.map { "Write \($0).\(column.name.written)" }, at: qualifier.span)
+          ? "bucket parameters are for data queries; use request.user_id() or another accessor"
+          : table.map { "write \($0).\(column.name.written)" }, at: qualifier.span)
     }
     for child in expression.children { checkQualifiers(child, names, table: table) }
   }
@@ -185,7 +185,7 @@ struct QueryShape {
       if case .qualifiedStar(let qualifier) = column.value, !names.contains(qualifier.name) {
         refuse(
           .unknownRef, "'\(qualifier.written)' is not the table of this query",
-          remedy: "Write * alone", at: qualifier.span)
+          remedy: "write * alone", at: qualifier.span)
       }
     }
   }

@@ -114,7 +114,7 @@ struct SQLLexer {
         position += 1
       }
     }
-    fail("This comment does not end", remedy: "Close it with */", from: start, to: start + 2)
+    fail("this comment does not end", remedy: "close it with */", from: start, to: start + 2)
   }
 
   private mutating func word() {
@@ -134,13 +134,13 @@ struct SQLLexer {
         continue
       }
       guard peek() == byte else {
-        if text.isEmpty { return fail("A quoted name is empty", from: start, to: position) }
+        if text.isEmpty { return fail("a quoted name is empty", from: start, to: position) }
         return add(.quotedName, text, from: start)
       }
       text.append(byte)
       position += 1
     }
-    fail("This quoted name does not end", remedy: "Close it with \"", from: start, to: start + 1)
+    fail("this quoted name does not end", remedy: "close it with \"", from: start, to: start + 1)
   }
 
   private mutating func number() {
@@ -155,7 +155,7 @@ struct SQLLexer {
     if let byte = peek(), Self.continuesWord(byte) {
       while let next = peek(), Self.continuesWord(next) { position += 1 }
       return fail(
-        "This is not a number", remedy: "Write digits, with a decimal point if needed; no exponent",
+        "this is not a number", remedy: "write digits, with a decimal point if needed; no exponent",
         from: start, to: position)
     }
     add(kind, Array(bytes[start..<position]), from: start)
@@ -170,8 +170,8 @@ struct SQLLexer {
     position += 1
     while let byte = peek(), Self.continuesWord(byte) { position += 1 }
     fail(
-      "Rules have no placeholders such as $1 or :name",
-      remedy: "Use request.user_id() or another accessor of request data", from: start, to: position
+      "rules have no placeholders such as $1 or :name",
+      remedy: "use request.user_id() or another accessor of request data", from: start, to: position
     )
   }
 
@@ -180,7 +180,7 @@ struct SQLLexer {
     guard let symbol = Self.symbols.first(where: { bytes[start...].starts(with: $0) }) else {
       var end = start + 1
       while end < bytes.count, bytes[end] & 0xC0 == 0x80 { end += 1 }
-      return fail("This character has no meaning in a query", from: start, to: end)
+      return fail("this character has no meaning in a query", from: start, to: end)
     }
     position += symbol.count
     add(.symbol, symbol, from: start)
@@ -199,14 +199,14 @@ struct SQLLexer {
         position += 1
       } else if hasEscapes, byte == UInt8(ascii: "\\") {
         guard let decoded = escape() else {
-          return fail("This escape is not a character", from: position - 1, to: position + 1)
+          return fail("this escape is not a character", from: position - 1, to: position + 1)
         }
         text += decoded
       } else {
         text.append(byte)
       }
     }
-    fail("This string does not end", remedy: "Close it with '", from: start, to: start + 1)
+    fail("this string does not end", remedy: "close it with '", from: start, to: start + 1)
   }
 
   /// What follows a backslash in `E'…'`.

@@ -107,7 +107,7 @@ extension SQLParser {
         return Expression(.binary(op, left, right), span: span(from: start))
       case .refused(let name):
         refuse(
-          .unsupportedOperator, "The operator '\(name)' is not available", at: span(symbol))
+          .unsupportedOperator, "the operator '\(name)' is not available", at: span(symbol))
         _ = try operand(of: own)
         return Expression(.null, span: span(from: start))
       }
@@ -196,12 +196,12 @@ extension SQLParser {
     if at(word: "distinct") {
       refuse(
         .unsupportedOperator, "IS DISTINCT FROM is not available",
-        remedy: "Compare with '=' and test for NULL with IS NULL", at: span(eat()))
+        remedy: "compare with '=' and test for NULL with IS NULL", at: span(eat()))
       try expect(word: "from", "after IS DISTINCT")
       _ = try operand(of: .identity)
       return Expression(.null, span: span(from: start))
     }
-    throw syntaxError("Expected NULL, TRUE or FALSE after IS")
+    throw syntaxError("expected NULL, TRUE or FALSE after IS")
   }
 
   private mutating func between(
@@ -220,7 +220,7 @@ extension SQLParser {
     if word.word == "similar" { try expect(word: "to", "after SIMILAR") }
     refuse(
       .unsupportedOperator, "\(word.text.uppercased()) is not available",
-      remedy: "Compare with '=', or a part of the text with substring(x, start, length)",
+      remedy: "compare with '=', or a part of the text with substring(x, start, length)",
       at: span(word))
     _ = try operand(of: .like)
     return Expression(.null, span: span(from: start))
@@ -258,7 +258,7 @@ extension SQLParser {
     let items = try expressions(until: ")")
     try expect(")", "after the list")
     switch items.count {
-    case 0: throw syntaxError("Expected an expression in the list")
+    case 0: throw syntaxError("expected an expression in the list")
     case 1: return .expression(items[0])
     default: return .list(items, span(from: start))
     }

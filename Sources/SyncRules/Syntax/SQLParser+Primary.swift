@@ -16,7 +16,7 @@ extension SQLParser {
     case .quotedName: return try reference(from: start)
     case .word: return try wordPrimary(from: start)
     case .symbol where token.text == "(": return try parenthesis(from: start)
-    case .symbol, .end: throw syntaxError("Expected an expression")
+    case .symbol, .end: throw syntaxError("expected an expression")
     }
   }
 
@@ -24,7 +24,7 @@ extension SQLParser {
     let literals: [String: Expression.Kind] = [
       "null": .null, "true": .boolean(true), "false": .boolean(false),
     ]
-    guard let word = token.word else { throw syntaxError("Expected an expression") }
+    guard let word = token.word else { throw syntaxError("expected an expression") }
     if let literal = literals[word] { return Expression(literal, span: span(eat())) }
     let next = self.token(ahead: 1)
     switch word {
@@ -48,13 +48,13 @@ extension SQLParser {
       "timestamptz" where next.kind == .string:
       eat()
       refuse(
-        .sqlSyntax, "There are no \(word.uppercased()) literals",
-        remedy: "Write the text alone; dates and times are compared as text", at: span(from: start))
+        .sqlSyntax, "there are no \(word.uppercased()) literals",
+        remedy: "write the text alone; dates and times are compared as text", at: span(from: start))
       return Expression(.string(eat().text), span: span(from: start))
     case "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp":
       refuse(
         .unknownFunction, "\(word.uppercased()) is not available",
-        remedy: "Which rows belong to a bucket must not depend on the time; store a flag instead",
+        remedy: "which rows belong to a bucket must not depend on the time; store a flag instead",
         at: span(eat()))
       return Expression(.null, span: span(from: start))
     default: return try reference(from: start)
@@ -70,14 +70,14 @@ extension SQLParser {
     }
     let inner = try expression()
     guard !at(",") else {
-      throw syntaxError("A list in parentheses can only follow IN: expected ')'")
+      throw syntaxError("a list in parentheses can only follow IN: expected ')'")
     }
     try expect(")", "to close the parenthesis")
     if at("."), token(ahead: 1).kind != .symbol {
       eat()
       refuse(
-        .unknownRef, "A field of a composite value cannot be selected",
-        remedy: "Turn on custom_postgres_types and write value ->> 'field'", at: span(from: start))
+        .unknownRef, "a field of a composite value cannot be selected",
+        remedy: "turn on custom_postgres_types and write value ->> 'field'", at: span(from: start))
       eat()
       return Expression(.null, span: span(from: start))
     }
@@ -87,7 +87,7 @@ extension SQLParser {
   private mutating func exists(from start: Int) throws(Stop) -> Expression {
     refuse(
       .subqueryPosition, "EXISTS is not available",
-      remedy: "Write value IN (SELECT column FROM …) in a stream", at: span(eat()))
+      remedy: "write value IN (SELECT column FROM …) in a stream", at: span(eat()))
     try expect("(", "after EXISTS")
     _ = try select()
     try expect(")", "after the subquery")
@@ -107,7 +107,7 @@ extension SQLParser {
         .column(ColumnReference(qualifier: nil, name: first)), span: span(from: start))
     }
     if at("*") {
-      refuse(.star, "A '*' cannot be part of an expression", at: span(eat()))
+      refuse(.star, "a '*' cannot be part of an expression", at: span(eat()))
       return Expression(.null, span: span(from: start))
     }
     let second = try name("a column after '.'", allowReserved: true)
@@ -118,8 +118,8 @@ extension SQLParser {
     if consume(if: ".") != nil {
       let third = try name("a column after '.'", allowReserved: true)
       refuse(
-        .unknownRef, "A column has at most the table in front of it",
-        remedy: "Write \(second.written).\(third.written)", at: span(from: start))
+        .unknownRef, "a column has at most the table in front of it",
+        remedy: "write \(second.written).\(third.written)", at: span(from: start))
     }
     return Expression(
       .column(ColumnReference(qualifier: first, name: second)), span: span(from: start))
@@ -131,15 +131,15 @@ extension SQLParser {
     try expect("(", "after the function's name")
     var arguments: [Expression] = []
     if at("*") {
-      refuse(.star, "A '*' cannot be an argument", at: span(eat()))
+      refuse(.star, "a '*' cannot be an argument", at: span(eat()))
     } else if let word = consume(ifWord: "distinct") {
-      refuse(.unknownFunction, "There are no aggregate functions", at: span(word))
+      refuse(.unknownFunction, "there are no aggregate functions", at: span(word))
     }
     arguments += try expressions(until: ")")
     if name.name == "substring", let word = consume(ifWord: "from") ?? consume(ifWord: "for") {
       refuse(
         .unknownFunction, "substring(… \(word.text.uppercased()) …) is not available",
-        remedy: "Write substring(text, start, length)", at: span(word))
+        remedy: "write substring(text, start, length)", at: span(word))
       _ = try expression()
       if consume(ifWord: "for") != nil { _ = try expression() }
     }
@@ -149,7 +149,7 @@ extension SQLParser {
       token(ahead: 1).text == "(" || token(ahead: 1).word == "group"
     {
       refuse(
-        .unknownFunction, "There are no aggregate or window functions", at: self.span(token))
+        .unknownFunction, "there are no aggregate or window functions", at: self.span(token))
       throw Stop()
     }
     return FunctionCall(qualifier: qualifier, name: name, arguments: arguments, span: span)
@@ -166,7 +166,7 @@ extension SQLParser {
       try expect(word: "then", "after the condition of WHEN")
       branches.append(CaseBranch(condition: condition, result: try expression()))
     }
-    guard !branches.isEmpty else { throw syntaxError("Expected WHEN") }
+    guard !branches.isEmpty else { throw syntaxError("expected WHEN") }
     let otherwise = consume(ifWord: "else") != nil ? try expression() : nil
     try expect(word: "end", "to close CASE")
     return Expression(
@@ -186,7 +186,7 @@ extension SQLParser {
 
   private mutating func castType() throws(Stop) -> CastType {
     let start = token.range.lowerBound
-    guard at(.word) || at(.quotedName) else { throw syntaxError("Expected a type") }
+    guard at(.word) || at(.quotedName) else { throw syntaxError("expected a type") }
     let type = eat()
     if type.text.lowercased() == "double", at(word: "precision") { eat() }
     if consume(if: ".") != nil { _ = try name("a type") }
@@ -207,10 +207,10 @@ extension SQLParser {
       "decimal": "numeric", "bytea": "blob", "json": "text", "jsonb": "text", "boolean": "integer",
       "bool": "integer",
     ]
-    let instead = replacements[type.text.lowercased()].map { "Write \($0) instead" }
+    let instead = replacements[type.text.lowercased()].map { "write \($0) instead" }
     refuse(
-      .castType, "A value cannot be cast to \(written)",
-      remedy: instead ?? "The types are text, numeric, integer, real and blob",
+      .castType, "a value cannot be cast to \(written)",
+      remedy: instead ?? "the types are text, numeric, integer, real and blob",
       at: span(from: start))
     return .text
   }
@@ -244,11 +244,11 @@ extension SQLParser {
         eat()
         return .index(index)
       }
-      throw syntaxError("Expected a smaller index")
+      throw syntaxError("expected a smaller index")
     default:
       throw syntaxError(
-        "Expected a string after '->'",
-        remedy: "The key must be a literal such as 'name' or '$.a.b'")
+        "expected a string after '->'",
+        remedy: "the key must be a literal such as 'name' or '$.a.b'")
     }
   }
 
@@ -257,8 +257,8 @@ extension SQLParser {
     _ = try expressions(until: "]")
     try expect("]", "after the subscript")
     refuse(
-      .unsupportedOperator, "Subscripts are not available",
-      remedy: "Arrays are JSON text: write value ->> '0' for the first element",
+      .unsupportedOperator, "subscripts are not available",
+      remedy: "arrays are JSON text: write value ->> '0' for the first element",
       at: span(from: open.range.lowerBound))
   }
 }

@@ -52,7 +52,7 @@ extension SQLParser {
       alias = identifier(eat())
     }
     if let alias, value.isStar {
-      refuse(.star, "A '*' cannot have the alias '\(alias.written)'", at: alias.span)
+      refuse(.star, "a '*' cannot have the alias '\(alias.written)'", at: alias.span)
     }
     return ResultColumn(
       value: value, alias: alias, sourceText: sourceText, span: span(from: start))
@@ -142,7 +142,7 @@ extension SQLParser {
   private mutating func sourceValue() throws(Stop) -> FromItem.Source {
     let start = token.range.lowerBound
     if consume(if: "(") != nil {
-      guard at(word: "select") else { throw syntaxError("Expected SELECT after '(' in FROM") }
+      guard at(word: "select") else { throw syntaxError("expected SELECT after '(' in FROM") }
       let select = try select()
       try expect(")", "after the subquery")
       return .subquery(select)
@@ -154,8 +154,8 @@ extension SQLParser {
       eat()
       _ = try name("a table name", allowReserved: true)
       refuse(
-        .badSchema, "A table name has at most two parts",
-        remedy: "Write schema.table; a connection tag goes inside the quoted schema: "
+        .badSchema, "a table name has at most two parts",
+        remedy: "write schema.table; a connection tag goes inside the quoted schema: "
           + "\"connection.schema\".table",
         at: span(from: start))
     }
@@ -180,7 +180,7 @@ extension SQLParser {
         ["order", "group"].contains(word) ? "\(word.uppercased()) BY" : word.uppercased()
       refuse(
         .clause, "\(clause) is not available: a query selects all rows that match, in no order",
-        remedy: isFirst ? "Remove the clause; limit and order rows in the client's query" : nil,
+        remedy: isFirst ? "remove the clause; limit and order rows in the client's query" : nil,
         at: span(token))
       isFirst = false
       skipClause(clauses)

@@ -29,7 +29,7 @@ package struct SQLParser {
       ? SQLLexer.tokens(of: text)
       : (
         [SQLToken(kind: .end, text: "", range: 0..<0)],
-        .init(message: "The query is larger than \(Self.maximumBytes) bytes", range: 0..<1)
+        .init(message: "the query is larger than \(Self.maximumBytes) bytes", range: 0..<1)
       )
     self.tokens = tokens
     if let problem {
@@ -75,13 +75,13 @@ package struct SQLParser {
 
   @discardableResult
   mutating func expect(_ symbol: String, _ purpose: String) throws(Stop) -> SQLToken {
-    guard at(symbol) else { throw syntaxError("Expected '\(symbol)' \(purpose)") }
+    guard at(symbol) else { throw syntaxError("expected '\(symbol)' \(purpose)") }
     return eat()
   }
 
   @discardableResult
   mutating func expect(word: String, _ purpose: String) throws(Stop) -> SQLToken {
-    guard at(word: word) else { throw syntaxError("Expected \(word.uppercased()) \(purpose)") }
+    guard at(word: word) else { throw syntaxError("expected \(word.uppercased()) \(purpose)") }
     return eat()
   }
 
@@ -108,7 +108,7 @@ package struct SQLParser {
     if let word = found.word, Self.reservedWords.contains(word), remedy == nil,
       !Self.clauseWords.contains(word)
     {
-      remedy = "If '\(found.text)' is a name, put it in double quotes"
+      remedy = "if '\(found.text)' is a name, put it in double quotes"
     }
     diagnostics.append(
       .error(
@@ -133,8 +133,8 @@ package struct SQLParser {
 
   mutating func tooDeep(at span: SourceSpan) -> Stop {
     refuse(
-      .tooDeep, "The query is nested more than \(Self.maximumDepth) levels deep",
-      remedy: "Write it with fewer parentheses, or split it into several queries", at: span)
+      .tooDeep, "the query is nested more than \(Self.maximumDepth) levels deep",
+      remedy: "write it with fewer parentheses, or split it into several queries", at: span)
     return Stop()
   }
 
@@ -147,13 +147,13 @@ package struct SQLParser {
 
   private mutating func root() throws(Stop) -> SelectStatement {
     guard !at(.end) else {
-      refuse(.sqlSyntax, "The query is empty", remedy: "Write SELECT …", at: span(token))
+      refuse(.sqlSyntax, "the query is empty", remedy: "write SELECT …", at: span(token))
       throw Stop()
     }
     if let word = token.word, Self.otherStatements.contains(word) {
       refuse(
-        .onlySelect, "A query must be a SELECT, not \(word.uppercased())",
-        remedy: word == "with" ? "Put the WITH query under the stream's 'with:' key" : nil,
+        .onlySelect, "a query must be a SELECT, not \(word.uppercased())",
+        remedy: word == "with" ? "put the WITH query under the stream's 'with:' key" : nil,
         at: span(token))
       throw Stop()
     }
@@ -161,17 +161,17 @@ package struct SQLParser {
     if let word = token.word, ["union", "intersect", "except"].contains(word) {
       refuse(
         .onlySelect, "\(word.uppercased()) is not available",
-        remedy: word == "union" ? "Write the SELECTs as separate entries of the list" : nil,
+        remedy: word == "union" ? "write the SELECTs as separate entries of the list" : nil,
         at: span(token))
       throw Stop()
     }
     if consume(if: ";") != nil, !at(.end) {
       refuse(
-        .oneSelect, "There is a second statement after ';'",
-        remedy: "Write each SELECT as its own entry of the list", at: span(token))
+        .oneSelect, "there is a second statement after ';'",
+        remedy: "write each SELECT as its own entry of the list", at: span(token))
       throw Stop()
     }
-    guard at(.end) else { throw syntaxError("Expected the end of the query") }
+    guard at(.end) else { throw syntaxError("expected the end of the query") }
     return select
   }
 
@@ -185,7 +185,7 @@ package struct SQLParser {
 
   mutating func name(_ purpose: String, allowReserved: Bool = false) throws(Stop) -> Identifier {
     guard isName(token) || (allowReserved && at(.word)) else {
-      throw syntaxError("Expected \(purpose)")
+      throw syntaxError("expected \(purpose)")
     }
     return identifier(eat())
   }

@@ -18,11 +18,11 @@ package struct YAMLDocument: Sendable {
     let file = SourceFile(name: fileName, text: text)
     guard text.utf8.count <= maximumBytes else {
       return (
-        nil, [.error(.yamlSyntax, "The file is larger than \(maximumBytes) bytes", at: nil)]
+        nil, [.error(.yamlSyntax, "the file is larger than \(maximumBytes) bytes", at: nil)]
       )
     }
     guard var builder = YAMLTreeBuilder(text) else {
-      return (nil, [.error(.yamlSyntax, "There is no memory to read the file", at: nil)])
+      return (nil, [.error(.yamlSyntax, "there is no memory to read the file", at: nil)])
     }
     let root = builder.document()
     let diagnostics = builder.diagnostics
@@ -59,7 +59,7 @@ private struct YAMLTreeBuilder: ~Copyable {
                   text: "", style: .plain, span: SourceSpan(start: 0, end: 0), isString: false)),
               span: SourceSpan(start: 0, end: 0), tag: nil)
         case .documentStart where root != nil:
-          throw stop("The file holds more than one document", at: span)
+          throw stop("the file holds more than one document", at: span)
         case .documentStart, .other: continue
         default: root = try node(event, span)
         }
@@ -74,7 +74,7 @@ private struct YAMLTreeBuilder: ~Copyable {
       return try parser.next()
     } catch {
       throw stop(
-        "This is not YAML: \(error.message)",
+        "this is not YAML: \(error.message)",
         at: SourceSpan(start: error.offset, end: error.offset + 1))
     }
   }
@@ -97,7 +97,7 @@ private struct YAMLTreeBuilder: ~Copyable {
       return node
     case .alias(let name):
       guard let (node, size) = anchors[name] else {
-        throw stop("No complete value before this has the anchor '\(name)'", at: span)
+        throw stop("no complete value before this has the anchor '\(name)'", at: span)
       }
       try count(size, at: span)
       return node
@@ -110,7 +110,7 @@ private struct YAMLTreeBuilder: ~Copyable {
       remember(anchor, node, since: before)
       return node
     case .documentStart, .end, .sequenceEnd, .mappingEnd, .other:
-      throw stop("A value is missing here", at: span)
+      throw stop("a value is missing here", at: span)
     }
   }
 
@@ -142,7 +142,7 @@ private struct YAMLTreeBuilder: ~Copyable {
           kind: .mapping(entries), span: SourceSpan(start: start.start, end: end), tag: custom(tag))
       }
       guard case .scalar(let key) = try node(event, keySpan).kind else {
-        throw stop("A key must be a plain name", at: keySpan)
+        throw stop("a key must be a plain name", at: keySpan)
       }
       let (valueEvent, valueSpan) = try next()
       let value = try node(valueEvent, valueSpan)
@@ -151,8 +151,8 @@ private struct YAMLTreeBuilder: ~Copyable {
       } else {
         diagnostics.append(
           .error(
-            .yamlSyntax, "The key '\(key.text)' is in this mapping twice",
-            remedy: "Keep one of the two, or give this one another name", at: keySpan))
+            .yamlSyntax, "the key '\(key.text)' is in this mapping twice",
+            remedy: "keep one of the two, or give this one another name", at: keySpan))
       }
     }
   }
@@ -160,14 +160,14 @@ private struct YAMLTreeBuilder: ~Copyable {
   private mutating func descend(at span: SourceSpan) throws(Stop) {
     depth += 1
     guard depth <= YAMLDocument.maximumDepth else {
-      throw stop("Values are nested more than \(YAMLDocument.maximumDepth) levels deep", at: span)
+      throw stop("values are nested more than \(YAMLDocument.maximumDepth) levels deep", at: span)
     }
   }
 
   private mutating func count(_ nodes: Int, at span: SourceSpan) throws(Stop) {
     nodeCount += nodes
     guard nodeCount <= YAMLDocument.maximumNodes else {
-      throw stop("The file has more than \(YAMLDocument.maximumNodes) values", at: span)
+      throw stop("the file has more than \(YAMLDocument.maximumNodes) values", at: span)
     }
   }
 

@@ -16,7 +16,7 @@ package struct YAMLReader {
     for entry in mapping.entries where !keys.contains(entry.key) {
       diagnostics.append(
         .error(
-          .unknownKey, "\(what) has no key '\(entry.key)'".capitalizedSentence,
+          .unknownKey, "\(what) has no key '\(entry.key)'",
           remedy: remedy(for: entry.key, among: keys), at: entry.keySpan))
     }
     return mapping
@@ -34,7 +34,7 @@ package struct YAMLReader {
   /// The items of a list.
   package mutating func sequence(_ node: YAMLNode, _ what: String) -> [YAMLNode]? {
     guard case .sequence(let items) = node.kind else {
-      mismatch(node, "\(what) must be a list", remedy: "Put '- ' in front of each item")
+      mismatch(node, "\(what) must be a list", remedy: "put '- ' in front of each item")
       return nil
     }
     return items
@@ -83,14 +83,14 @@ package struct YAMLReader {
   ) {
     let found = code == .yamlShape ? ", not \(node.kindName)" : ""
     diagnostics.append(
-      .error(code, (message + found).capitalizedSentence, remedy: remedy, at: node.span))
+      .error(code, message + found, remedy: remedy, at: node.span))
   }
 
   private func remedy(for key: String, among keys: [String]) -> String {
     if let nearest = Suggestion.nearest(to: key, among: keys) {
-      return "Did you mean '\(nearest)'?"
+      return "did you mean '\(nearest)'?"
     }
-    return "Known keys: \(keys.joined(separator: ", "))"
+    return "known keys: \(keys.joined(separator: ", "))"
   }
 }
 
@@ -102,8 +102,4 @@ package struct YAMLMapping: Sendable {
   package subscript(key: String) -> YAMLNode? { entry(key)?.value }
 
   package func entry(_ key: String) -> YAMLEntry? { entries.first { $0.key == key } }
-}
-
-extension String {
-  fileprivate var capitalizedSentence: String { prefix(1).uppercased() + dropFirst() }
 }

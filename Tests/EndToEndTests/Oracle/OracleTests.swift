@@ -57,8 +57,9 @@ private struct Episode {
     let schema =
       world.schema
       + "INSERT INTO markers SELECT n, 0 FROM generate_series(1, \(World.writers)) AS n;\n"
-    try await Stage.set(schema: schema, rules: world.rules) { stage in
-      var random = random
+    var random = random
+    let gateways = Int.random(in: 1...2, using: &random)
+    try await Stage.set(schema: schema, rules: world.rules, gateways: gateways) { stage in
       let watched = (0..<5).map { Watched("wire\($0)", world.users[$0 % world.users.count]) }
       var replicas: [WireReplica] = []
       for each in watched {
@@ -86,9 +87,10 @@ private struct Episode {
         try await sample(copy, file)
         switch Int.random(in: 0...7, using: &random) {
         case 0:
-          await stage.gateway.kill9()
+          let gateway = stage.gateways.randomElement(using: &random) ?? stage.gateway
+          await gateway.kill9()
           await pause(Double.random(in: 0...0.5, using: &random))
-          try await stage.gateway.start()
+          try await gateway.start()
         case 1:
           await copy.kill9()
           try copy.start()

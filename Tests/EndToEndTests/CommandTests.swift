@@ -1,0 +1,132 @@
+import Foundation
+import TestSupport
+import Testing
+
+extension EndToEnd {
+  /// The commands as a user meets them: what they accept, what they say, and how they end.
+  @Suite(.serialized) struct Commands {
+    private static let projectFolder = URL(filePath: #filePath)
+      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    @Test(
+      "every example in rules/ is accepted",
+      arguments: ["clinic", "field-service", "shop", "todo-lists"])
+    func examples(name: String) async throws {
+      let file = Self.projectFolder.appending(path: "rules/\(name).yaml").path
+      let result = try await run("sluice", ["check", file])
+      #expect(result.status == 0, "\(result.output)\(result.error)")
+    }
+
+    @Test(
+      "the field-service rules fit the field-service tables, and a misspelt column is pointed at")
+    func fieldService() async throws {
+      let database = try await PostgresCluster.shared.createDatabase()
+      let source = Source(connectionString: database.connectionString)
+      let schema = Self.projectFolder.appending(path: "deploy/field-service/schema.sql")
+      try await source.run(try String(contentsOf: schema, encoding: .utf8))
+      let rules = Self.projectFolder.appending(path: "rules/field-service.yaml")
+      let good = try await run(
+        "sluice", ["check", rules.path, "--database", database.connectionString])
+      #expect(good.status == 0, "\(good.output)\(good.error)")
+
+      let misspelt = try String(contentsOf: rules, encoding: .utf8)
+        .replacingOccurrences(
+          of: "SELECT id, title, pages FROM", with: "SELECT id, titel, pages FROM")
+      let line = misspelt.split(separator: "\n", omittingEmptySubsequences: false)
+        .firstIndex { $0.contains("titel") }
+      let file = try Workspace.shared.folder("rules").appending(path: "misspelt.yaml")
+      try Data(misspelt.utf8).write(to: file)
+      let bad = try await run(
+        "sluice", ["check", file.path, "--database", database.connectionString])
+      #expect(bad.status == 1)
+      let said = bad.output + bad.error
+      #expect(said.contains("misspelt.yaml:\((line ?? 0) + 1):"), "\(said)")
+      #expect(said.contains("titel"))
+      try await database.drop()
+    }
+
+    @Test("wrong usage ends with 2, an unreachable database with 3, bad rules with 1")
+    func exitStatuses() async throws {
+      let folder = try Workspace.shared.folder("commands")
+      let rules = folder.appending(path: "rules.yaml")
+      try Data("bucket_definitions:\n  all:\n    dataa: []\n".utf8).write(to: rules)
+      let configuration = folder.appending(path: "sluice.yaml")
+      try Data(
+        """
+        database: postgresql:///none?host=\(folder.path)
+        rules: rules.yaml
+        auth: {audience: [a], keys: [{kid: k, kty: oct, alg: HS256, k: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA}]}
+        """.utf8
+      ).write(to: configuration)
+      let unknown = folder.appending(path: "unknown.yaml")
+      try Data("databse: postgresql:///x\n".utf8).write(to: unknown)
+
+      for (arguments, status) in [
+        ([], 2), (["serv"], 2), (["check"], 2), (["check", rules.path, "--nonsense"], 2),
+        (["check", rules.path], 1), (["check", folder.path + "/absent.yaml"], 2),
+        (["status", "--config", configuration.path], 3),
+        (["verify", "--config", configuration.path], 3),
+        (["serve", "--config", unknown.path], 2), (["--help"], 0), (["serve", "--help"], 0),
+      ] as [([String], Int32)] {
+        let result = try await run("sluice", arguments)
+        #expect(result.status == status, "sluice \(arguments): \(result.output)\(result.error)")
+      }
+      let replica = try await run("sluice-replica", ["sync"])
+      #expect(replica.status == 2, "\(replica.error)")
+      let port = try FreePort.next()
+      let unreachable = try await run(
+        "sluice-replica",
+        [
+          "sync", "--url", "http://127.0.0.1:\(port)", "--token", "a.b.c",
+          "--db", folder.path + "/r.db",
+        ])
+      #expect(unreachable.status == 3, "\(unreachable.output)\(unreachable.error)")
+    }
+
+    @Test("verify notices a single entry that was tampered with, and an entry that is missing")
+    func verifyNotices() async throws {
+      try await Stage.set(
+        schema: Access.teams, rules: Access.cardsByTeam
+      ) { stage in
+        #expect(try await stage.verify().status == 0)
+        await stage.gateway.stop()
+        try await stage.source.run(
+          """
+          UPDATE sluice.entries SET data = replace(data, 'card 7', 'card x')
+          WHERE data LIKE '%"card 7"%'
+          """)
+        #expect(try await stage.verify().status == 1)
+        try await stage.source.run(
+          """
+          UPDATE sluice.entries SET data = replace(data, 'card x', 'card 7')
+          WHERE data LIKE '%"card x"%'
+          """)
+        #expect(try await stage.verify().status == 0)
+        try await stage.source.run("DELETE FROM sluice.entries WHERE data LIKE '%\"card 8\"%'")
+        #expect(try await stage.verify().status == 1)
+      }
+    }
+
+    @Test("a token that sluice signed is accepted, and SIGTERM ends the gateway with 0")
+    func tokenAndStop() async throws {
+      try await Stage.set(schema: Access.teams, rules: Access.cardsByTeam) { stage in
+        let signed = try await run(
+          "sluice",
+          [
+            "token", "--config", stage.gateway.configuration.path, "--user", "bob", "--ttl", "5m",
+          ])
+        #expect(signed.status == 0, "\(signed.error)")
+        let token = signed.output.trimmingCharacters(in: .whitespacesAndNewlines)
+        let buckets = try await HTTP.get(
+          port: stage.gateway.port, "/v1/buckets", token: token)
+        #expect(buckets.status == 200)
+        let names = (buckets.json["buckets"] as? [[String: Any]])?.map { $0["name"] as? String }
+        #expect(names == ["team[2]"])
+        let bob = try stage.replica("bob")
+        bob.connect()
+        try await bob.shows("team 2") { $0["cards"]?.count == 100 }
+        #expect(await stage.gateway.stop() == 0)
+      }
+    }
+  }
+}
