@@ -31,7 +31,7 @@ extension EndToEnd {
         #expect(ann.ids("cards").count == 200)
         let kept = ann.content["cards"]?.filter { $0.value["team_id"] == .number("2") }
         let ops = ann.opsReceived
-        try await stage.source.run("DELETE FROM memberships WHERE user_id = 'ann' AND team_id = 1")
+        try await stage.change("DELETE FROM memberships WHERE user_id = 'ann' AND team_id = 1")
         try await ann.sync()
         #expect(ann.content["cards"] == kept)
         #expect(kept?.count == 100)
@@ -80,9 +80,8 @@ extension EndToEnd {
       try await Stage.set(schema: Self.teams, rules: Self.cardsByTeam) { stage in
         let bob = try stage.replica("bob")
         try await bob.sync()
-        try await stage.source.run("INSERT INTO cards VALUES (2000, 2, 'ghost')")
-        await pause(0.3)
-        try await stage.source.run("DELETE FROM cards WHERE id = 2000")
+        try await stage.change("INSERT INTO cards VALUES (2000, 2, 'ghost')")
+        try await stage.change("DELETE FROM cards WHERE id = 2000")
         try await stage.source.run(
           "BEGIN; INSERT INTO cards VALUES (2001, 2, 'brief'); DELETE FROM cards WHERE id = 2001; COMMIT;"
         )

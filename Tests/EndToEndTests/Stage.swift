@@ -67,6 +67,17 @@ final class Stage: Sendable {
   /// The violations that any wire replica of this stage noted.
   var violations: [String] { replicas.withLock { $0.flatMap { $0.violations } } }
 
+  /// Runs a script that changes something, and waits until a tick has taken it.
+  func change(_ script: String) async throws {
+    let before = try await tick()
+    try await source.run(script)
+    try await eventually("a tick takes the change", every: 0.02) { try await tick() > before }
+  }
+
+  private func tick() async throws -> Int {
+    try await HTTP.get(port: gateway.port, "/ready").json["tick"] as? Int ?? -1
+  }
+
   /// Runs `sluice verify`: its status and what it printed.
   func verify() async throws -> (status: Int32, output: String) {
     let result = try await run("sluice", ["verify", "--config", gateway.configuration.path])
