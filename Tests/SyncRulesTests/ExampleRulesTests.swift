@@ -24,4 +24,22 @@ import Testing
     #expect(diagnostics.isEmpty, "\(DiagnosticFormatter(file: file).text(diagnostics))")
     #expect(rules?.bucketDefinitions.isEmpty == false)
   }
+
+  @Test("What the language reference shows reads and compiles") func reference() throws {
+    let page = try String(contentsOf: Self.folder.appending(path: "README.md"), encoding: .utf8)
+    let parts = page.components(separatedBy: "```")
+    let yaml = parts.filter { $0.hasPrefix("yaml\n") }.map { String($0.dropFirst(5)) }
+    let queries = parts.filter { $0.hasPrefix("sql\n") }.flatMap { block in
+      block.dropFirst(4).split(separator: "\n").filter { !$0.hasPrefix("--") }
+    }
+    #expect(!yaml.isEmpty && !queries.isEmpty)
+    let definitions = queries.enumerated().map { index, query in
+      "  b\(index):\n    parameters: |\n      \(query)\n    data: []\n"
+    }
+    for text in yaml + ["bucket_definitions:\n" + definitions.joined()] {
+      let (rules, diagnostics) = RulesReader.read(text, fileName: "README.md")
+      #expect(diagnostics.isEmpty)
+      #expect(PlanCompiler.compile(try #require(rules), nil).diagnostics.isEmpty)
+    }
+  }
 }

@@ -144,7 +144,7 @@ import Testing
         a:
           priority: 9
           data:
-            - SELECT id FROM t LIMIT 1
+            - SELECT id FROM t WHERE a BETWEEN 1 AND 2 AND b LIKE 'x' LIMIT 1
             - SELECT count(id) AS n FROM t
         b:
           parameters: SELECT request.user() AS me
@@ -156,7 +156,8 @@ import Testing
     #expect(rules != nil)
     #expect(
       diagnostics.map(\.code) == [
-        .badPriority, .clause, .unknownFunction, .unknownFunction, .yamlShape, .missingKey,
+        .badPriority, .unsupportedOperator, .unsupportedOperator, .clause, .unknownFunction,
+        .unknownFunction, .yamlShape, .missingKey,
         .unknownKey,
       ])
   }

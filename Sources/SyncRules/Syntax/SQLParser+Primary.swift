@@ -120,6 +120,8 @@ extension SQLParser {
       refuse(
         .unknownRef, "a column has at most the table in front of it",
         remedy: "write \(second.written).\(third.written)", at: span(from: start))
+      return Expression(
+        .column(ColumnReference(qualifier: second, name: third)), span: span(from: start))
     }
     return Expression(
       .column(ColumnReference(qualifier: first, name: second)), span: span(from: start))

@@ -39,14 +39,17 @@ package struct SQLParser {
     }
   }
 
-  /// Parses a text that must be one SELECT. There is no statement if there are errors.
+  /// Parses a text that must be one SELECT.
+  ///
+  /// After a syntax error there is no statement. A refused part is NULL in the statement, so that
+  /// the rest of it can be checked; with errors, no later stage may use it.
   package static func parse(
     _ text: String, map: SourceMap
   ) -> (select: SelectStatement?, diagnostics: [Diagnostic]) {
     var parser = SQLParser(text, map: map)
     guard parser.diagnostics.isEmpty else { return (nil, parser.diagnostics) }
     let select = try? parser.root()
-    return (parser.diagnostics.hasErrors ? nil : select, parser.diagnostics)
+    return (select, parser.diagnostics)
   }
 
   // MARK: The four verbs
