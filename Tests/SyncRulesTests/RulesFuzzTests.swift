@@ -52,7 +52,7 @@ import Testing
       let (rules, diagnostics) = RulesReader.read(text, fileName: "rules.yaml")
       let comment: Comment = "seed \(seed): \(text)"
       let compiled = rules.map { PlanCompiler.compile($0, nil).diagnostics } ?? []
-      #expect(clock.now - start < .seconds(2), comment)
+      #expect(clock.now - start < .seconds(10), comment)
       #expect(rules != nil || diagnostics.hasErrors, comment)
       for span in (diagnostics + compiled).compactMap(\.span) {
         #expect(span.start >= 0 && span.start <= text.utf8.count, comment)
