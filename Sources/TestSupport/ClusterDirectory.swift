@@ -59,10 +59,12 @@ final class ClusterDirectory: Sendable {
     let options = values.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
     if serverPID != nil { return }
     let process = try spawn(["\(binaries)/postgres", "-D", "\(path)/data"] + options)
+    // Takes note of its end, which leaves no zombie.
+    Spawn.onThread { _ = Spawn.wait(for: process) }
     try wait(for: "start") {
       // The first line of the file is the process, the eighth its state; a killed server leaves the file.
       let lines = self.pidFile
-      return lines.count > 7 && pid_t(lines[0]) == process.processIdentifier
+      return lines.count > 7 && pid_t(lines[0]) == process
         && lines[7].hasPrefix("ready")
     }
   }
@@ -161,15 +163,13 @@ final class ClusterDirectory: Sendable {
 
   private func run(_ command: [String]) throws {
     let process = try spawn(command)
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else {
+    guard Spawn.wait(for: process) == (0, false) else {
       let log = (try? String(contentsOfFile: "\(path)/log", encoding: .utf8)) ?? ""
       throw PostgresCluster.Failure(description: "\(command[0]) failed: \(log.suffix(2000))")
     }
   }
 
-  @discardableResult
-  private func spawn(_ command: [String]) throws -> Process {
+  private func spawn(_ command: [String]) throws -> pid_t {
     var command = command
     if let user = Self.serverUser {
       command =
@@ -178,17 +178,11 @@ final class ClusterDirectory: Sendable {
     }
     let log = open("\(path)/log", O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o644)
     guard log >= 0 else { throw Self.failure("log") }
-    let output = FileHandle(fileDescriptor: log, closeOnDealloc: true)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: command[0])
-    process.arguments = Array(command.dropFirst())
-    process.currentDirectoryURL = URL(fileURLWithPath: path)
-    process.environment = ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"]
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    process.standardError = output
-    try process.run()
-    return process
+    defer { close(log) }
+    return try Spawn.start(
+      command[0], Array(command.dropFirst()),
+      environment: ["PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "TZ": "UTC"],
+      directory: path, output: log, errors: log)
   }
 
   private static func children(of parent: pid_t) -> [pid_t] {

@@ -18,6 +18,11 @@ package final class Subprocess: Sendable {
     /// The exit status, or the signal's number if a signal ended it.
     package let status: Int32
     package let wasSignalled: Bool
+
+    package init(status: Int32, wasSignalled: Bool = false) {
+      self.status = status
+      self.wasSignalled = wasSignalled
+    }
   }
 
   package struct Failure: Error, CustomStringConvertible {
@@ -77,33 +82,33 @@ package final class Subprocess: Sendable {
     _ program: String, _ arguments: [String], _ environment: [String: String], _ directory: String?
   ) throws {
     _ = Self.killAtExit
-    let process = Process()
     let path = program.contains("/") ? program : "\(Self.productsDirectory)/\(program)"
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-    if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
-    process.standardInput = FileHandle.nullDevice
-    let (output, errors) = (Pipe(), Pipe())
-    process.standardOutput = output
-    process.standardError = errors
-    let state = Arc()
-    Self.collect(output, into: \.output, of: state)
-    Self.collect(errors, into: \.errors, of: state)
-    process.terminationHandler = { process in
-      let pid = process.processIdentifier
-      Self.running.withLock { _ = $0.remove(pid) }
-      let exit = Exit(
-        status: process.terminationStatus,
-        wasSignalled: process.terminationReason == .uncaughtSignal)
-      Self.change(state) { $0.termination = exit }
+    let (output, errors) = (try Spawn.pipe(), try Spawn.pipe())
+    defer {
+      close(output.writer)
+      close(errors.writer)
     }
-    try process.run()
-    processID = process.processIdentifier
+    let state = Arc()
+    let pid: pid_t
+    do {
+      pid = try Spawn.start(
+        path, arguments,
+        environment: ProcessInfo.processInfo.environment.merging(environment) { $1 },
+        directory: directory, output: output.writer, errors: errors.writer)
+    } catch {
+      close(output.reader)
+      close(errors.reader)
+      throw error
+    }
+    processID = pid
     self.state = state
-    let pid = processID
-    state.value.withLock { state in
-      if state.termination == nil { Self.running.withLock { _ = $0.insert(pid) } }
+    Self.running.withLock { _ = $0.insert(pid) }
+    Spawn.onThread { Self.collect(output.reader, of: state) { $0.output += $1 } }
+    Spawn.onThread { Self.collect(errors.reader, of: state) { $0.errors += $1 } }
+    Spawn.onThread {
+      let (status, wasSignalled) = Spawn.wait(for: pid)
+      Self.running.withLock { _ = $0.remove(pid) }
+      Self.change(state) { $0.termination = Exit(status: status, wasSignalled: wasSignalled) }
     }
   }
 
@@ -159,18 +164,19 @@ package final class Subprocess: Sendable {
     }
   }
 
+  /// Reads to the end, blocking.
   private static func collect(
-    _ pipe: Pipe, into stream: any WritableKeyPath<State, [UInt8]> & Sendable, of state: Arc
+    _ reader: Int32, of state: Arc, _ append: (inout State, ArraySlice<UInt8>) -> Void
   ) {
-    pipe.fileHandleForReading.readabilityHandler = { handle in
-      let data = handle.availableData
-      if data.isEmpty {
-        handle.readabilityHandler = nil
-        change(state) { $0.openStreams -= 1 }
-      } else {
-        state.value.withLock { $0[keyPath: stream].append(contentsOf: data) }
-      }
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = read(reader, &buffer, buffer.count)
+      if count < 0 && errno == EINTR { continue }
+      guard count > 0 else { break }
+      state.value.withLock { append(&$0, buffer[..<count]) }
     }
+    close(reader)
+    change(state) { $0.openStreams -= 1 }
   }
 
   private static func change(_ state: Arc, _ body: (inout State) -> Void) {
