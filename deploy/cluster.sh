@@ -53,6 +53,8 @@ spawn() {
 
 stop_all() {
   trap - EXIT INT TERM HUP
+  # Some of what was spawned has ended by now: that must not change the status that the script ends with.
+  set +e
   local pids
   pids=$(tac "$work/spawned" 2>/dev/null | tr '\n' ' ')
   # shellcheck disable=SC2086
