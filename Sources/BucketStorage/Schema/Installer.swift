@@ -29,7 +29,8 @@ package struct Installer: Sendable {
       sluice.database_oid()
     WHERE NOT EXISTS (SELECT FROM sluice.ticks);
     INSERT INTO sluice.id_ranges (first_id)
-    SELECT min(boundary_id) FROM sluice.ticks WHERE NOT EXISTS (SELECT FROM sluice.id_ranges);
+    SELECT t.boundary_id FROM sluice.ticks t WHERE NOT EXISTS (SELECT FROM sluice.id_ranges)
+    ORDER BY t.number LIMIT 1;
     """
 
   private static var helpersName: String { "helpers \(HelperFunctions.version)" }
