@@ -14,12 +14,15 @@ final class Stage: Sendable {
   let pool: PostgresPool
   let options: SequencerOptions
 
+  /// The role of the tests is called like the schema, where its tables would go otherwise.
+  private static let settings = ["search_path": "public"]
+
   static let todos = "CREATE TABLE todos (id int PRIMARY KEY, list_id int, title text)"
 
   init(_ database: TestDatabase, options: SequencerOptions) async throws {
     self.database = database
     self.options = options
-    app = try await database.connect()
+    app = try await database.connect(settings: Self.settings)
     pool = PostgresPool(
       configuration: database.configuration(settings: BucketStore.settings),
       loop: TestDatabase.loop, size: 4)
@@ -31,7 +34,9 @@ final class Stage: Sendable {
     await pool.close()
   }
 
-  func connect() async throws -> PostgresConnection { try await database.connect() }
+  func connect() async throws -> PostgresConnection {
+    try await database.connect(settings: Self.settings)
+  }
 
   var deployer: Deployer {
     Deployer(
@@ -81,9 +86,12 @@ final class Stage: Sendable {
   }
 
   /// The live rows of a bucket as `object: data`, read in pages like a client reads them.
-  func rows(_ list: String, pageSize: Int = 1_000) async throws -> [String: String] {
+  func rows(
+    _ list: String, definition: String? = nil, pageSize: Int = 1_000
+  ) async throws -> [String: String] {
     let state = try await store.checkpoint(for: RequestContext(claimsJSON: "{\"list\":\(list)}"))
-    guard let bucket = state.buckets.first?.rowID else { return [:] }
+    let granted = state.buckets.first { definition == nil || $0.definition == definition }
+    guard let bucket = granted?.rowID else { return [:] }
     var rows: [String: String] = [:]
     var after: Int64 = 0
     while true {
@@ -140,5 +148,18 @@ extension Stage {
     let report = try await Verifier().verify(connection)
     await connection.close()
     #expect(report.differences.isEmpty, sourceLocation: sourceLocation)
+  }
+}
+
+extension Stage {
+  /// Waits until `condition` holds, for ten seconds at most.
+  func until(
+    sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+  ) async throws {
+    for _ in 0..<1_000 {
+      if try await condition() { return }
+      try await Task.sleep(for: .milliseconds(10))
+    }
+    Issue.record("what was waited for did not come", sourceLocation: sourceLocation)
   }
 }
