@@ -6,6 +6,8 @@ internal import SyncProtocol
 enum EntryEncoding {
   private static let stampColumn = 3
   private static let dataColumn = 5
+  /// A line of the live feed ends once it is so long.
+  private static let lineBytes = 512 << 10
 
   /// A page as a line of a stream.
   static func line(
@@ -57,10 +59,7 @@ enum EntryEncoding {
           end += 1
         }
         if let bucket, let name = names[bucket] {
-          var encoder = RowsLineEncoder(bucket: name, reserving: 256 * (end - row))
-          append(row..<end, of: entries.result, to: &encoder, skippingTombstonesThrough: 0)
-          lines[bucket] = encoder.finish(
-            next: position(entries.result, end - 1), more: false)
+          lines[bucket] = Self.lines(row..<end, of: entries.result, bucket: name)
         }
         row = end
       }
@@ -73,6 +72,25 @@ enum EntryEncoding {
           lines: lines[head.rowID] ?? [])
       }
     }
+  }
+
+  /// The rows as lines of a bounded length.
+  private static func lines(
+    _ rows: Range<Int>, of result: PostgresResult, bucket: BucketName
+  ) -> [UInt8] {
+    var lines: [UInt8] = []
+    var row = rows.lowerBound
+    while row < rows.upperBound {
+      var encoder = RowsLineEncoder(
+        bucket: bucket, reserving: min(lineBytes, 256 * rows.count))
+      while row < rows.upperBound, encoder.byteCount < lineBytes {
+        append(row..<(row + 1), of: result, to: &encoder, skippingTombstonesThrough: 0)
+        row += 1
+      }
+      let line = encoder.finish(next: position(result, row - 1), more: row < rows.upperBound)
+      if lines.isEmpty { lines = line } else { lines += line }
+    }
+    return lines
   }
 
   private static func facts(_ page: BucketPage) -> PageFacts {

@@ -160,5 +160,25 @@ struct LiveGateway {
     }
   }
 
+  /// Returns when everything committed before is in the buckets.
+  func caughtUp() async throws {
+    let deadline = ContinuousClock.now + .seconds(15)
+    let now = try await source.query("SELECT pg_current_xact_id()")
+    let own = now.string(0, 0) ?? ""
+    while ContinuousClock.now < deadline {
+      let seen = try await source.query(
+        """
+        SELECT pg_visible_in_snapshot($1::xid8, snapshot) FROM sluice.ticks
+        ORDER BY number DESC LIMIT 1
+        """, [.text(own)])
+      if seen.bool(0, 0) == true { return }
+      // A tick is made only when something was captured.
+      _ = try await source.query(
+        "UPDATE items SET v = v WHERE id = (SELECT min(id) FROM items)")
+      try await Task.sleep(for: .milliseconds(20))
+    }
+    throw Late()
+  }
+
   struct Late: Error {}
 }

@@ -31,7 +31,7 @@ final class ModelClient: LineWriter {
     var keepalives: [Int64] = []
     var linesLeft = Int.max
     var partials: [Int] = []
-    var rowLines = 0
+    var resets: [BucketName] = []
     /// Every row that was ever received, whatever became of it.
     var received: Set<String> = []
     var splitter = LineSplitter()
@@ -94,6 +94,7 @@ extension ModelClient.State {
     }
     for bucket in line.buckets {
       announced[bucket.name] = bucket
+      if bucket.reset { resets.append(bucket.name) }
       if bucket.reset || copies[bucket.name] == nil {
         copies[bucket.name] = ModelClient.Copy(
           start: bucket.start,
@@ -111,15 +112,16 @@ extension ModelClient.State {
     var faults: [String] = []
     guard let checkpoint else { return self.faults.append("rows before a checkpoint") }
     var operations: [(String, Int64, UInt64, Int?)] = []
+    var stamp = ""
     let header = try RowsLineDecoder.decode(line) { operation in
       let data = operation.data.map { String(decoding: $0, as: UTF8.self) }
       let value = data.flatMap(Self.value)
+      stamp = operation.stamp.string
       operations.append((operation.objectID.string, operation.id, operation.checksum, value))
     }
     guard var copy = copies[header.bucket], announced[header.bucket] != nil else {
       return self.faults.append("rows of a bucket that is not announced")
     }
-    rowLines += 1
     for (row, id, checksum, value) in operations {
       received.insert(row)
       if id <= copy.position.id { faults.append("an id at or below the position") }
@@ -127,6 +129,7 @@ extension ModelClient.State {
       copy.position.id = id
       copy.rows[row] = value.map { ($0, checksum) }
     }
+    copy.position.stamp = stamp
     copies[header.bucket] = copy
     self.copies = copies
     self.faults += faults
@@ -152,6 +155,7 @@ extension ModelClient.State {
       if digest != bucket.digest { faults.append("digest of \(name) at \(line.tick)") }
       if Int64(copy.rows.count) != bucket.count { faults.append("count of \(name)") }
       copies[name]?.position.id = checkpoint.id
+      copies[name]?.position.stamp = checkpoint.stamp
     }
     completes.append((line.tick, copies.mapValues { $0.rows.mapValues(\.value) }))
   }
