@@ -28,9 +28,9 @@ struct DatabaseAccess: Sendable {
 
   /// Lends a connection that is closed afterwards.
   func withConnection<R>(
-    _ body: (PostgresConnection) async throws -> R
+    _ settings: [String: String] = [:], _ body: (PostgresConnection) async throws -> R
   ) async throws -> R {
-    let connection = try await PostgresConnection.connect(postgres(), on: loop)
+    let connection = try await PostgresConnection.connect(postgres(settings), on: loop)
     do {
       let result = try await body(connection)
       await connection.close()

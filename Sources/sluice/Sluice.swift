@@ -6,7 +6,7 @@ import SyncRules
 struct Sluice {
   static let subcommands: [any Subcommand.Type] = [
     CheckCommand.self, ExplainCommand.self, InstallCommand.self, UninstallCommand.self,
-    DeployCommand.self, ServeCommand.self,
+    DeployCommand.self, ServeCommand.self, StatusCommand.self, VerifyCommand.self,
     TokenCommand.self,
   ]
 
