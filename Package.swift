@@ -74,6 +74,7 @@ let package = Package(
     tests("ServiceRuntimeTests", ["ServiceRuntime"]),
     tests("SyncProtocolTests", ["SyncProtocol"]),
     tests("HTTPServerTests", ["HTTPServer", "EventLoop", "HTTPTransport", "TestSupport"]),
+    tests("HTTPTransportTests", ["HTTPTransport", "HTTPServer", "EventLoop"]),
     tests("TokenAuthTests", ["TokenAuth", "TestSupport"]),
     .testTarget(
       name: "SyncRulesTests", dependencies: ["SyncRules"], resources: [.copy("Fixtures")],
