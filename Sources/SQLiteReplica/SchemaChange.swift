@@ -117,7 +117,12 @@ struct SchemaChange {
   }
 
   private func isOurs(_ name: String) throws -> Bool {
-    try !connection.rows("SELECT 1 FROM sluice_tables WHERE name = ?1", .text(name)).isEmpty
+    try !connection.rows(
+      """
+      SELECT 1 FROM sluice_tables WHERE name = ?1
+      AND EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)
+      """, .text(name)
+    ).isEmpty
   }
 
   private func isReserved(_ name: String) -> Bool {
