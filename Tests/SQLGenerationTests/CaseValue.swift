@@ -12,9 +12,9 @@ enum CaseValue: Equatable {
   static func == (left: CaseValue, right: CaseValue) -> Bool { left.text == right.text }
 
   /// A file of the published cases.
-  static func file(_ name: String) throws -> CaseValue {
+  static func file(_ name: String, in directory: String = "Cases") throws -> CaseValue {
     let directory = URL(filePath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().appending(path: "Cases")
+      .deletingLastPathComponent().appending(path: directory)
     let data = try Data(contentsOf: directory.appending(path: name))
     return CaseValue(parsing: String(decoding: data, as: UTF8.self))
   }

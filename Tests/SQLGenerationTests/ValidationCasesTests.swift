@@ -1,3 +1,4 @@
+import Foundation
 import Postgres
 import SQLGeneration
 import SyncRules
@@ -19,8 +20,12 @@ import Testing
       return CatalogTable(schema: "public", name: name, columns: columns, key: ["id"])
     })
 
+  private static func cases() throws -> CaseValue {
+    try CaseValue.file("validation.json", in: "SyncRulesTests/Fixtures")
+  }
+
   @Test func `published rejects for bucket definitions are found with their class`() throws {
-    let cases = try CaseValue.file("validation.json")["rejects"]?.elements ?? []
+    let cases = try Self.cases()["rejects"]?.elements ?? []
     var checked = 0
     for reject in cases {
       let id = reject["id"]?.string ?? ""
@@ -39,8 +44,18 @@ import Testing
     #expect(checked == 33)
   }
 
+  @Test(arguments: ["clinic", "field-service", "shop", "todo-lists"])
+  func `the example rules compile without findings`(name: String) throws {
+    let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .deletingLastPathComponent()
+    let text = try String(contentsOf: root.appending(path: "rules/\(name).yaml"), encoding: .utf8)
+    let (rules, read) = RulesReader.read(text, fileName: "\(name).yaml")
+    let found = read + PlanCompiler.compile(try #require(rules), nil).diagnostics
+    #expect(found.isEmpty, "\(found.map { "\($0.code.rawValue) \($0.message)" })")
+  }
+
   @Test func `published expressions are accepted or refused, and accepted ones run`() async throws {
-    let cases = try CaseValue.file("validation.json")["expressions"]?.elements ?? []
+    let cases = try Self.cases()["expressions"]?.elements ?? []
     try #require(cases.count > 40)
     try await withDatabase { database in
       let connection = try await database.connectForEvaluation()
