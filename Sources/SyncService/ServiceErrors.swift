@@ -1,3 +1,4 @@
+internal import BucketStorage
 internal import Postgres
 package import SyncProtocol
 
@@ -24,6 +25,8 @@ package enum ServiceErrors {
     case let error as ErrorBody: error
     case let error as ProtocolError: ErrorBody(error)
     case is PostgresError: database
+    case let error as StorageError:
+      ErrorBody(code: error.code.name, message: error.message, hint: error.hint)
     default: internalFault
     }
   }

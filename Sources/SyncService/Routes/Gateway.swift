@@ -175,11 +175,12 @@ package final class Gateway: Service {
 
   private func answerReady(_ responder: HTTPResponder) async throws {
     do {
+      _ = try await source.schema()
       let head = try await source.head()
       try await responder.respond(
         json: Array("{\"status\":\"ready\",\"tick\":\(head.number)}\n".utf8))
     } catch {
-      throw Refusal(status: 503, ServiceErrors.database)
+      throw Refusal(status: 503, ServiceErrors.body(for: error))
     }
   }
 

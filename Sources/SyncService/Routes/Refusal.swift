@@ -1,4 +1,6 @@
+internal import BucketStorage
 internal import HTTPServer
+internal import Postgres
 package import SyncProtocol
 internal import Synchronization
 internal import TokenAuth
@@ -19,11 +21,11 @@ package struct Refusal: Error, Sendable {
   init(for error: any Error) {
     let body = ServiceErrors.body(for: error)
     let status =
-      switch body.code {
-      case ServiceErrors.database.code: 503
-      case ServiceErrors.internalFault.code: 500
-      case "SLUICE_TOO_MANY_BUCKETS": 422
-      default: error is ProtocolError ? 400 : 500
+      switch error {
+      case is ProtocolError: 400
+      case is PostgresError: 503
+      case let error as StorageError: error.code == .tooManyBuckets ? 422 : 503
+      default: 500
       }
     self.init(status: status, body, headers: status == 503 ? [("Retry-After", "2")] : [])
   }
