@@ -1,6 +1,6 @@
 /// Why the storage refused.
 package struct StorageError: Error, Sendable {
-  /// Stable names, listed in `rules/errors.md`.
+  /// Stable names, by which programs and operators tell refusals apart.
   package struct Code: Sendable, Hashable {
     package let name: String
 
