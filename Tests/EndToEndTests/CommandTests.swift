@@ -38,7 +38,8 @@ extension EndToEnd {
       try Data(misspelt.utf8).write(to: file)
       let bad = try await run(
         "sluice", ["check", file.path, "--database", database.connectionString])
-      #expect(bad.status == 1)
+      // A column that may yet come is NULL until then; that is worth a warning and no refusal.
+      #expect(bad.status == 0)
       let said = bad.output + bad.error
       #expect(said.contains("misspelt.yaml:\((line ?? 0) + 1):"), "\(said)")
       #expect(said.contains("titel"))

@@ -147,7 +147,7 @@ extension EndToEnd {
         try await ann.sync()
         try await bob.sync()
         let bobsOps = bob.opsReceived
-        try await stage.source.run("DELETE FROM notes WHERE owner = 'ann' AND id <= 5000")
+        try await stage.change("DELETE FROM notes WHERE owner = 'ann' AND id <= 5000")
         try await eventually("the tombstones are forgotten", within: 60, every: 0.3) {
           try await stage.source.run("SELECT count(*) FROM sluice.entries WHERE data IS NULL")
             == "0"

@@ -39,11 +39,8 @@ final class WireConnection {
         connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
       }
     }
-    guard connected == 0 else {
-      let code = errno
-      close(descriptor)
-      throw Closed(description: "connect: errno \(code)")
-    }
+    // Every property is set by now, so `deinit` closes the descriptor of a failed connection too.
+    guard connected == 0 else { throw Closed(description: "connect: errno \(errno)") }
   }
 
   deinit { close(descriptor) }
