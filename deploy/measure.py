@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 
 import psycopg2
 
@@ -49,7 +50,7 @@ def connect():
 
 
 def execute(sql, *values):
-    with connect() as connection, connection.cursor() as cursor:
+    with closing(connect()) as connection, connection.cursor() as cursor:
         cursor.execute(sql, values or None)
         return cursor.fetchall() if cursor.description else None
 
@@ -171,7 +172,7 @@ def percentiles(values):
 def changes(rate, seconds, table, key):
     """Commits `rate` updates a second; when each commit returned."""
     committed = {}
-    with connect() as connection, connection.cursor() as cursor:
+    with closing(connect()) as connection, connection.cursor() as cursor:
         began = time.time()
         for step in range(rate * seconds):
             due = began + step / rate
@@ -187,13 +188,13 @@ print(f"{'figure':<46} {'here':>12} {'':<9} {'limit':<34} {'':>12} {'':<9} {'rat
 
 execute("""
     CREATE TABLE items (id int PRIMARY KEY, n int NOT NULL, title text, owner text, body text);
-    INSERT INTO items SELECT n, 0, 'item ' || n, 'owner ' || n % 100, repeat(md5(n::text), 4) FROM generate_series(1, %s) AS n;
+    INSERT INTO items SELECT n, 0, 'item ' || n, 'owner ' || n %% 100, repeat(md5(n::text), 4) FROM generate_series(1, %s) AS n;
     CREATE TABLE plain (LIKE items INCLUDING ALL);
     INSERT INTO plain SELECT * FROM items;
     CREATE TABLE probe (id int PRIMARY KEY, n int NOT NULL);
     INSERT INTO probe SELECT n, 0 FROM generate_series(1, 100) AS n;
 """, rows)
-with connect() as connection, connection.cursor() as cursor:
+with closing(connect()) as connection, connection.cursor() as cursor:
     cursor.execute("VACUUM ANALYZE")
 with open(work + "/rules.yaml", "w") as file:
     file.write("config:\n  edition: 2\nbucket_definitions:\n  all:\n    data:\n"
