@@ -6,7 +6,7 @@ internal import EventLoop
 struct TurnQueue {
   enum Arrival: Equatable { case proceed, wait }
 
-  private var current: Int?
+  private(set) var current: Int?
   private var waiting: [Int] = []
 
   mutating func arrive(_ id: Int) -> Arrival {
@@ -23,6 +23,8 @@ struct TurnQueue {
     current = waiting.isEmpty ? nil : waiting.removeFirst()
     return current
   }
+
+  func isWaiting(_ id: Int) -> Bool { waiting.contains(id) }
 
   /// Takes a waiting caller out, and returns whether it was waiting.
   mutating func leave(_ id: Int) -> Bool {
@@ -77,7 +79,13 @@ extension PostgresConnection {
 
   private func takeTurn(_ id: Int) async -> Bool {
     guard turns.arrive(id) == .wait else { return true }
-    return await withCheckedContinuation { waiting[id] = $0 }
+    return await withCheckedContinuation { continuation in
+      if turns.isWaiting(id) {
+        waiting[id] = continuation
+      } else {
+        continuation.resume(returning: turns.current == id)
+      }
+    }
   }
 
   private func finishTurn() {
@@ -139,7 +147,11 @@ extension PostgresConnection {
   /// Waits for a cancel request under way, which would otherwise hit the next statement.
   private func finishCancels() async {
     guard cancelIsWanted else { return }
-    if cancelIsInFlight { await withCheckedContinuation { cancelWaiter = $0 } }
+    if cancelIsInFlight {
+      await withCheckedContinuation { continuation in
+        if cancelIsInFlight { cancelWaiter = continuation } else { continuation.resume() }
+      }
+    }
     cancelIsWanted = false
     cancelDeadline?.cancel()
     cancelDeadline = nil

@@ -21,6 +21,8 @@ final class PostgresSocket: @unchecked Sendable {
   private var isLost = false
   /// Woken, and not yet run: reading on could find the end, upon which libpq forgets what it has read.
   private var isWaking = false
+  /// Woken while nobody slept: the next sleep ends at once.
+  private var wokenEarly = false
 
   /// Takes over a connection that is being made.
   init(raw: OpaquePointer, loop: EventLoop) {
@@ -157,7 +159,7 @@ final class PostgresSocket: @unchecked Sendable {
     deliverNotifications()
     if !isAlive {
       giveUp()
-    } else if waiter != nil, PQisBusy(raw) == 0 {
+    } else if PQisBusy(raw) == 0 {
       wake()
     }
   }
@@ -175,13 +177,21 @@ final class PostgresSocket: @unchecked Sendable {
 
   private func sleepUntilWoken() async {
     await withCheckedContinuation { continuation in
-      if isLost { continuation.resume() } else { waiter = continuation }
+      if isLost || wokenEarly {
+        continuation.resume()
+      } else {
+        waiter = continuation
+      }
     }
     isWaking = false
+    wokenEarly = false
   }
 
   private func wake() {
-    guard let waiter else { return }
+    guard let waiter else {
+      wokenEarly = true
+      return
+    }
     self.waiter = nil
     isWaking = true
     waiter.resume()
