@@ -151,7 +151,7 @@ import Testing
     var configuration = StreamSession.Configuration()
     configuration.keepaliveInterval = .milliseconds(50)
     let ending = await stream(
-      source, to: client, expiry: Date(timeIntervalSinceNow: 0.3), configuration: configuration
+      source, to: client, expiry: Date(timeIntervalSinceNow: 0.9), configuration: configuration
     ) { _ in false }
     #expect(ending == .tokenExpired)
     client.state.withLock { state in
