@@ -77,6 +77,22 @@ package final class BucketStore: Sendable {
     return statement
   }
 
+  /// The names of those of the buckets that belong to the rules in force.
+  package func names(of rowIDs: [Int64]) async throws -> [Int64: String] {
+    let result = try await query(
+      """
+      SELECT k.id, d.name || k.key FROM sluice.buckets k
+      JOIN sluice.definitions d ON d.id = k.definition AND d.state = 'active'
+      WHERE k.id = ANY ($1::bigint[])
+      """, [.integerArray(rowIDs)])
+    var names: [Int64: String] = [:]
+    for row in 0..<result.rowCount {
+      guard let id = result.int(row, 0) else { continue }
+      names[id] = result.string(row, 1)
+    }
+    return names
+  }
+
   // MARK: Entries
 
   private static let entryColumns = """

@@ -1,4 +1,4 @@
-internal import Postgres
+internal import BucketStorage
 internal import SyncProtocol
 
 /// Remembers which row ids are which buckets of the rules in force.
@@ -8,13 +8,13 @@ internal import SyncProtocol
 actor BucketNames {
   private static let limit = 200_000
 
-  private let pool: PostgresPool
+  private let store: BucketStore
   private var generation: Int64 = -1
   /// The empty name stands for a bucket of other rules.
   private var names: [Int64: BucketName] = [:]
 
-  init(pool: PostgresPool) {
-    self.pool = pool
+  init(store: BucketStore) {
+    self.store = store
   }
 
   /// Those of the row ids that are followed, with their names.
@@ -28,19 +28,8 @@ actor BucketNames {
     }
     let unknown = rowIDs.filter { names[$0] == nil }
     if !unknown.isEmpty {
-      let found = try await pool.withConnection { connection in
-        try await connection.query(
-          """
-          SELECT k.id, d.name || k.key FROM sluice.buckets k
-          JOIN sluice.definitions d ON d.id = k.definition AND d.state = 'active'
-          WHERE k.id = ANY ($1::bigint[])
-          """, [.integerArray(unknown)])
-      }
-      for id in unknown { names[id] = "" }
-      for row in 0..<found.rowCount {
-        guard let id = found.int(row, 0), let name = found.string(row, 1) else { continue }
-        names[id] = BucketName(name)
-      }
+      let found = try await store.names(of: unknown)
+      for id in unknown { names[id] = found[id].map { BucketName($0) } ?? "" }
     }
     var result: [Int64: BucketName] = [:]
     for id in rowIDs {

@@ -1,5 +1,4 @@
 package import BucketStorage
-package import Postgres
 package import SyncProtocol
 
 /// Streams' source in PostgreSQL: the bucket store's answers, as facts and encoded lines.
@@ -9,15 +8,12 @@ package struct StorageSource: StreamSource {
   private let pageRows: Int
   private let liveLimit: Int
 
-  /// The pool's configuration must have `BucketStore.settings`. Changes of more than `liveLimit` entries
-  /// at once are left to pages.
-  package init(
-    store: BucketStore, pool: PostgresPool, pageRows: Int = 5000, liveLimit: Int = 10_000
-  ) {
+  /// Changes of more than `liveLimit` entries at once are left to pages.
+  package init(store: BucketStore, pageRows: Int = 5000, liveLimit: Int = 10_000) {
     self.store = store
     self.pageRows = pageRows
     self.liveLimit = liveLimit
-    names = BucketNames(pool: pool)
+    names = BucketNames(store: store)
   }
 
   package func view(of request: ViewRequest) async throws -> StreamView {
