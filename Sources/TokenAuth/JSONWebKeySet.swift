@@ -43,8 +43,9 @@ package struct JSONWebKeySet: Sendable {
         if origin == .remote { continue }
         throw TokenError(
           .keySet,
-          "Key \(index + 1) of the set cannot be used: its kty, crv, alg or key data is wrong "
-            + "or not supported.")
+          "Key \(index + 1) of the set cannot be used: its kty, crv, alg or key data is wrong, "
+            + "not supported, or too short (HMAC needs as many bytes as its hash has, RSA 2048 bits)."
+        )
       }
       keys.append(key)
       if key.isSymmetric, signingSecret == nil,
@@ -71,9 +72,14 @@ package struct JSONWebKeySet: Sendable {
     let key: VerificationKey?
     switch fields["kty"] as? String {
     case "oct":
-      key = bytes("k").map { .secret($0, identifier: identifier, algorithm: algorithm) }
+      // RFC 7518 section 3.2: no shorter than the hash, else it can be guessed from one token.
+      let shortest = (algorithm?.digestBits ?? 256) / 8
+      guard let secret = bytes("k"), secret.count >= shortest else { return nil }
+      key = .secret(secret, identifier: identifier, algorithm: algorithm)
     case "RSA":
-      guard let modulus = bytes("n"), let exponent = bytes("e") else { return nil }
+      guard let modulus = bytes("n"), let exponent = bytes("e"),
+        modulus.drop(while: { $0 == 0 }).count >= 256
+      else { return nil }
       key = .rsa(
         modulus: modulus, exponent: exponent, identifier: identifier, algorithm: algorithm)
     case "EC":
@@ -95,16 +101,26 @@ package struct JSONWebKeySet: Sendable {
 
 /// JSON as tokens and key sets carry it: RFC 8259, bounded, and storable in PostgreSQL.
 enum StrictJSON {
-  /// Whether `json` is one value without U+0000, lone surrogates, invalid UTF-8 or deep nesting.
+  /// Whether `json` is one value without U+0000, lone surrogates, invalid UTF-8 or deep nesting, and, if it is an object,
+  /// without a member given twice: two readers could take different ones of them (RFC 7519 section 4).
   static func isAcceptable(_ json: [UInt8]) -> Bool {
     json.withUnsafeBytes { bytes in
       var cursor = JSONCursor(bytes, direction: .request)
       cursor.depthLimit = 32
+      var names: Set<String> = []
+      var isUnique = true
       do {
         cursor.skipWhitespace()
-        try cursor.skipValue()
+        if cursor.peek() == UInt8(ascii: "{") {
+          try cursor.readObject { (name, cursor) throws(ProtocolError) in
+            isUnique = names.insert(name).inserted && isUnique
+            try cursor.skipValue()
+          }
+        } else {
+          try cursor.skipValue()
+        }
         try cursor.expectEnd()
-        return true
+        return isUnique
       } catch {
         return false
       }

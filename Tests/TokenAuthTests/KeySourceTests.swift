@@ -88,7 +88,12 @@ struct KeySourceTests {
     "a configured set with an unusable key is refused",
     arguments: [
       "", "[]", "{}", "{\"keys\":{}}", "{\"keys\":[7]}", "{\"keys\":[{\"kty\":\"oct\"}]}",
-      "{\"keys\":[{\"kty\":\"oct\",\"k\":\"\"}]}", "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"AQ\"}]}",
+      "{\"keys\":[{\"kty\":\"oct\",\"k\":\"\"}]}",
+      // 31 bytes, and a modulus of 2,040 bits.
+      "{\"keys\":[{\"kty\":\"oct\",\"k\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}]}",
+      "{\"keys\":[{\"kty\":\"RSA\",\"e\":\"AQAB\",\"n\":\""
+        + Base64URL.encode([UInt8](repeating: 0xAB, count: 255)) + "\"}]}",
+      "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"AQ\"}]}",
       "{\"keys\":[{\"kty\":\"oct\",\"alg\":\"RS256\",\"k\":\"c2VjcmV0\"}]}",
       "{\"keys\":[{\"kty\":\"oct\",\"alg\":\"none\",\"k\":\"c2VjcmV0\"}]}",
       "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AQ\",\"y\":\"AQ\"}]}",

@@ -76,6 +76,7 @@ struct TokenVerifierTests {
       ),
       ("{\"sub\":\"a\\u0000\",\"aud\":\"shop\",\"iat\":999990,\"exp\":1000300}", .claims),
       ("{\"sub\":\"\\ud800\",\"aud\":\"shop\",\"iat\":999990,\"exp\":1000300}", .claims),
+      ("{\"sub\":\"a\",\"sub\":\"b\",\"aud\":\"shop\",\"iat\":999990,\"exp\":1000300}", .claims),
       ("[]", .claims), ("", .claims), ("{\"sub\":\"a\"", .claims),
     ] as [(String, TokenError.Code)])
   func refusedClaims(claims: String, code: TokenError.Code) async throws {
@@ -105,6 +106,7 @@ struct TokenVerifierTests {
       ("{\"alg\":\"HS256\",\"kid\":\"other\"}", .unknownKey), ("{\"alg\":\"HS256\"}", .unknownKey),
       ("{\"alg\":\"HS256\",\"kid\":7}", .malformed),
       ("{\"alg\":\"HS256\",\"kid\":\"dev\",\"crit\":[\"b64\"]}", .malformed),
+      ("{\"alg\":\"HS256\",\"alg\":\"HS256\",\"kid\":\"dev\"}", .malformed),
       ("[]", .malformed), ("{", .malformed),
     ] as [(String, TokenError.Code)])
   func refusedHeaders(header: String, code: TokenError.Code) async throws {
