@@ -217,12 +217,19 @@ final class Janitor: Sendable {
     let pipe = Pipe()
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/setsid")
-    process.arguments = ["sh", "-c", script]
+    process.arguments = ["--fork", "sh", "-c", script]
     process.standardInput = pipe
     process.standardOutput = FileHandle.nullDevice
     process.standardError = FileHandle.nullDevice
-    try? process.run()
     input = pipe.fileHandleForWriting
+    do {
+      try process.run()
+      // The shell goes on by itself. What started it must not stay behind as a zombie: those who wait for any child, as
+      // exit tests do, would find it again and again.
+      process.waitUntilExit()
+    } catch {
+      preconditionFailure("util-linux's setsid cannot be started: \(error)")
+    }
   }
 
   func watch(_ pid: Int32) { say("watch \(pid)") }
