@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Synchronization
 
 /// A process the tests started: its output goes to a file, it can be killed at any moment, and it ends with the tests.
@@ -214,22 +215,33 @@ final class Janitor: Sendable {
       for p in $pids; do kill -9 "$p" 2>/dev/null; done
       for f in $folders; do rm -rf "$f"; done
       """
-    let pipe = Pipe()
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/setsid")
-    process.arguments = ["--fork", "sh", "-c", script]
-    process.standardInput = pipe
-    process.standardOutput = FileHandle.nullDevice
-    process.standardError = FileHandle.nullDevice
-    input = pipe.fileHandleForWriting
-    do {
-      try process.run()
-      // The shell goes on by itself. What started it must not stay behind as a zombie: those who wait for any child, as
-      // exit tests do, would find it again and again.
-      process.waitUntilExit()
-    } catch {
-      preconditionFailure("util-linux's setsid cannot be started: \(error)")
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { preconditionFailure("no descriptors left") }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    input = FileHandle(fileDescriptor: ends[1])
+    Self.spawn("/usr/bin/setsid", ["--fork", "sh", "-c", script], input: ends[0])
+    close(ends[0])
+  }
+
+  /// Starts a program that starts another and ends at once.
+  ///
+  /// Foundation's `Process` would wait for the other one too, and leave the first behind as a zombie; those who wait for
+  /// any child, as exit tests do, would find that again and again.
+  private static func spawn(_ path: String, _ arguments: [String], input: Int32) {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, input, 0)
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, 1, 2)
+    let words = ([path] + arguments).map { strdup($0) }
+    let variables = [strdup("PATH=/usr/bin:/bin")]
+    defer { for text in words + variables { free(text) } }
+    var pid = pid_t()
+    guard posix_spawn(&pid, path, &actions, nil, words + [nil], variables + [nil]) == 0 else {
+      preconditionFailure("\(path) cannot be started")
     }
+    while waitpid(pid, nil, 0) < 0, errno == EINTR {}
   }
 
   func watch(_ pid: Int32) { say("watch \(pid)") }
