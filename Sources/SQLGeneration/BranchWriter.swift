@@ -42,12 +42,12 @@ struct BranchWriter {
 
   private mutating func draft(_ branch: PlanBranch) -> Draft {
     var draft = Draft()
+    for (index, elements) in branch.elements.enumerated() {
+      let list = expressions.elements(of: elements)
+      draft.joins.append("CROSS JOIN LATERAL \(list) e\(index)")
+    }
     for place in branch.parts {
-      var texts: [String] = []
-      for part in place {
-        let text = key(part, &draft)
-        texts.append(text)
-      }
+      let texts = place.map { key($0, &draft) }
       guard let first = texts.first else { continue }
       draft.key.append("(\(first))")
       for other in texts.dropFirst() { draft.conditions.append("(\(first)) = (\(other))") }
@@ -58,16 +58,14 @@ struct BranchWriter {
     return draft
   }
 
-  private mutating func key(_ part: PlanBranch.Part, _ draft: inout Draft) -> String {
-    guard part.expands else {
-      let value = expressions.value(part.value)
-      draft.conditions.append("(\(value.sql)) IS NOT NULL")
-      if value.form == .blob || value.form == .null { draft.conditions.append("FALSE") }
-      return value.asKey
+  private mutating func key(_ part: PlanExpression, _ draft: inout Draft) -> String {
+    if case .elementValue(let index) = part {
+      draft.conditions.append("e\(index).key IS NOT NULL")
+      return "e\(index).key"
     }
-    let list = expressions.jsonArray(of: part.value)
-    let name = "a\(draft.joins.count)"
-    draft.joins.append("CROSS JOIN LATERAL sluice.array_keys(\(list)) \(name)(key)")
-    return "\(name).key"
+    let value = expressions.value(part)
+    draft.conditions.append("(\(value.sql)) IS NOT NULL")
+    if value.form == .blob || value.form == .null { draft.conditions.append("FALSE") }
+    return value.asKey
   }
 }

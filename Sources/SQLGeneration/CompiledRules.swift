@@ -74,6 +74,8 @@ package struct PublishedTable: Codable, Sendable, Equatable {
 /// One definition of the rules.
 package struct CompiledDefinition: Codable, Sendable, Equatable {
   package var name: String
+  /// Nil for a bucket definition.
+  package var stream: CompiledStream?
   /// The priority of its buckets, 0 first, where a grant does not say otherwise.
   package var priority: Int
   /// Changes exactly when the definition means something else.
@@ -83,10 +85,11 @@ package struct CompiledDefinition: Codable, Sendable, Equatable {
   package var grants: [CompiledGrant]
 
   package init(
-    name: String, priority: Int, contentHash: String, queries: [CompiledQuery],
-    lookups: [CompiledLookup], grants: [CompiledGrant]
+    name: String, stream: CompiledStream? = nil, priority: Int, contentHash: String,
+    queries: [CompiledQuery], lookups: [CompiledLookup], grants: [CompiledGrant]
   ) {
     self.name = name
+    self.stream = stream
     self.priority = priority
     self.contentHash = contentHash
     self.queries = queries
@@ -188,26 +191,44 @@ package struct CompiledLookup: Codable, Sendable, Equatable {
   }
 }
 
-/// One parameter query asked for a request: which buckets it may hold.
+/// The stream that a definition is a part of.
+package struct CompiledStream: Codable, Sendable, Equatable {
+  package var name: String
+  /// Whether clients have it without asking.
+  package var isDefault: Bool
+
+  package init(name: String, isDefault: Bool) {
+    self.name = name
+    self.isDefault = isDefault
+  }
+}
+
+/// One way for a request to reach buckets of a definition.
 package struct CompiledGrant: Codable, Sendable, Equatable {
   package var ordinal: Int
-  /// The ordinal of the definition's lookup that it consults, if any.
-  package var lookup: Int?
-  /// SQL up to the lookup's number, and the SQL after it; one element when there is no lookup.
+  /// The ordinals of the definition's lookups whose numbers stand between the pieces.
+  package var lookups: [Int]
+  /// One more than `lookups`.
   package var pieces: [String]
 
-  package init(ordinal: Int, lookup: Int?, pieces: [String]) {
+  package init(ordinal: Int, lookups: [Int], pieces: [String]) {
     self.ordinal = ordinal
-    self.lookup = lookup
+    self.lookups = lookups
     self.pieces = pieces
   }
 
-  /// A SELECT over the relation `r(claims text, parameters text)` and `sluice.parameters`.
+  /// A SELECT over the relation `r(claims text, parameters text, subscriptions text,
+  /// include_defaults boolean)` and `sluice.parameters`.
   ///
-  /// Columns: `bucket_key text`, `priority int`, `lookup_ordinal int`, `lookup_key text`. A key that
-  /// was consulted and had no row comes with a NULL `bucket_key`. `lookupNumber` is the number under
-  /// which the lookup's rows stand in `sluice.parameters.lookup`.
-  package func sql(lookupNumber: Int64?) -> String {
-    pieces.joined(separator: lookupNumber.map { "\($0)" } ?? "NULL")
+  /// Columns: `bucket_key text`, `priority int`, `lookup bigint`, `lookup_key text`,
+  /// `subscription_place int` (NULL for bucket definitions and default streams) and `error text`. A row
+  /// is a bucket, or a key that was consulted, or an error. `number` gives the number under which the
+  /// rows of a lookup stand in `sluice.parameters.lookup`.
+  package func sql(number: (Int) -> Int64) -> String {
+    var sql = pieces[0]
+    for (lookup, piece) in zip(lookups, pieces.dropFirst()) {
+      sql += "\(number(lookup))::bigint" + piece
+    }
+    return sql
   }
 }

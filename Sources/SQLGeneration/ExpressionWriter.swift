@@ -27,8 +27,11 @@ struct ExpressionWriter {
     case .userParameter(let name):
       return SQLValue(
         "sluice.request_member(r.parameters, ARRAY[\(SQLLiteral(name))])", .dynamic)
-    case .elementValue: return SQLValue("j.value", .dynamic)
-    case .elementKey: return SQLValue("j.place", .integer)
+    case .subscription: return SQLValue("sluice.request_text(r.subscription)", .text)
+    case .elementValue(let index): return SQLValue("e\(index).value", .dynamic)
+    case .elementKey(let index): return SQLValue("e\(index).place", .dynamic)
+    case .found(let step, let value):
+      return SQLValue("(f\(step).value::jsonb -> \(value))", .dynamic)
     case .not(let operand): return SQLValue("NOT (\(value(operand).truth))", .boolean)
     case .and(let left, let right):
       return SQLValue("(\(value(left).truth) AND \(value(right).truth))", .boolean)
@@ -55,6 +58,14 @@ struct ExpressionWriter {
     case .call(let function, let arguments):
       return call(function, arguments)
     }
+  }
+
+  /// SQL for the elements of a value: a function in FROM with columns `place`, `value` and `key`.
+  mutating func elements(of elements: PlanElements) -> String {
+    let list = elements.takesObjects ? json(of: elements.value) : jsonArray(of: elements.value)
+    guard elements.takesObjects else { return "sluice.array_elements(\(list))" }
+    guards.append("(\(list) IS NULL OR json_typeof(\(list)) IN ('array', 'object', 'null'))")
+    return "sluice.json_elements(\(list))"
   }
 
   /// SQL for `expression` as a JSON array whose absence is a row error, unless it is NULL.
@@ -343,6 +354,6 @@ extension SQLValue.Form {
 extension PlanExpression {
   /// What a request brings was checked when it arrived.
   fileprivate var isRequestText: Bool {
-    self == .claims || self == .parameters
+    self == .claims || self == .parameters || self == .subscription
   }
 }

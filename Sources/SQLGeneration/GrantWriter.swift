@@ -1,71 +1,138 @@
 import SyncRules
 
-/// Writes a parameter query as a request asks it.
+/// Writes a grant as a request asks it: a chain of laterals from the request outward.
+///
+/// Step `n` is `e<n>` for the elements of a request's value, and `k<n>`, `f<n>` for the key looked up and
+/// what stands under it. Every key that was consulted comes out, whether or not it has a row, because a
+/// row that appears there later must be noticed.
 struct GrantWriter {
+  let definition: PlanDefinition
   private var expressions = ExpressionWriter()
+  private var pieces = [""]
+  private var lookups: [Int] = []
+
+  init(_ definition: PlanDefinition) {
+    self.definition = definition
+  }
 
   mutating func write(_ grant: PlanGrant, ordinal: Int) -> CompiledGrant {
-    let outputs = grant.outputs.map { output in
-      switch output {
-      case .request(let expression):
-        let value = expressions.value(expression)
-        return value.form == .blob ? "NULL::text" : "coalesce(\(value.asKey), 'null')"
-      case .lookup(let index):
-        return "(p.value::json -> \(index))::text"
-      }
-    }
-    let isWholeValue =
-      !outputs.isEmpty
-      && grant.outputs.enumerated().allSatisfy { $0.element == .lookup($0.offset) }
-    let bucketKey = isWholeValue ? "p.value" : BranchWriter.array(outputs)
-    if let lookup = grant.lookup {
-      return overLookup(grant, ordinal: ordinal, lookup: lookup, bucketKey: bucketKey)
-    }
-    var from = "r"
-    if let elements = grant.elements {
-      // Anything but an array has no elements.
-      let list = expressions.jsonArray(of: elements)
-      from += " CROSS JOIN LATERAL sluice.array_values(\(list)) j"
-    }
-    let conditions = self.conditions(grant) + ["(\(bucketKey)) IS NOT NULL"]
-    let sql =
-      "SELECT \(bucketKey) AS bucket_key, \(grant.priority) AS priority, "
-      + "NULL::int AS lookup_ordinal, NULL::text AS lookup_key FROM \(from) "
-      + "WHERE \(conditions.joined(separator: " AND "))"
-    return CompiledGrant(ordinal: ordinal, lookup: nil, pieces: [sql])
-  }
-
-  private mutating func overLookup(
-    _ grant: PlanGrant, ordinal: Int, lookup: Int, bucketKey: String
-  ) -> CompiledGrant {
-    var joins = ""
-    var key: [String] = []
-    var conditions: [String] = []
-    for part in grant.key {
-      if part.expands {
-        let list = expressions.jsonArray(of: part.value)
-        joins += " CROSS JOIN LATERAL sluice.array_keys(\(list)) a\(key.count)(key)"
-        key.append("a\(key.count).key")
-      } else {
-        let value = expressions.value(part.value)
-        if value.form == .blob { conditions.append("FALSE") }
-        key.append("(\(value.asKey))")
-      }
-    }
-    let keyText = BranchWriter.array(key)
-    conditions += self.conditions(grant) + ["(\(keyText)) IS NOT NULL"]
-    let keys =
-      "SELECT \(keyText) AS key FROM (SELECT) one\(joins) "
-      + "WHERE \(conditions.joined(separator: " AND ")) OFFSET 0"
-    let head =
-      "SELECT CASE WHEN p.value IS NOT NULL THEN \(bucketKey) END AS bucket_key, "
-      + "\(grant.priority) AS priority, \(lookup) AS lookup_ordinal, k.key AS lookup_key "
-      + "FROM r CROSS JOIN LATERAL (\(keys)) k LEFT JOIN sluice.parameters p ON p.lookup = "
-    return CompiledGrant(ordinal: ordinal, lookup: lookup, pieces: [head, " AND p.key = k.key"])
-  }
-
-  private mutating func conditions(_ grant: PlanGrant) -> [String] {
     let conditions = grant.conditions.map { expressions.value($0).truth }
-    return conditions + expressions.guards
+    let chain = grant.steps.enumerated().map { step($0, $1) }
+    let outputs = grant.outputs.map { values in values.map { outputText($0) } }
+    // The guards of every expression are known by now, and each stands before the first lookup.
+    let request = conditions + expressions.guards
+    let found = chain.last { $0.key != nil }.map { ["f\($0.place).value IS NOT NULL"] } ?? []
+    let equal = outputs.flatMap { texts in texts.dropFirst().map { "\(texts[0]) = \($0)" } }
+    let bucketKey = wholeValue(grant) ?? BranchWriter.array(outputs.map { $0[0] })
+    let isGranted = (found + equal).joined(separator: " AND ")
+
+    add("SELECT o.bucket_key, coalesce(r.priority, \(grant.priority)) AS priority, o.lookup, ")
+    add("o.lookup_key, r.subscription_place, NULL::text AS error FROM \(requests)")
+    for step in chain where step.key == nil {
+      add(" CROSS JOIN LATERAL \(step.elements) e\(step.place)")
+    }
+    add(" CROSS JOIN LATERAL (SELECT WHERE \(all(request)) OFFSET 0) g")
+    var previous: Int?
+    for step in chain {
+      guard let key = step.key, let lookup = step.lookup else { continue }
+      let reached = previous.map { "f\($0).value IS NOT NULL AND " } ?? ""
+      add(" LEFT JOIN LATERAL (SELECT \(key) AS key WHERE \(reached)(\(key)) IS NOT NULL ")
+      add("OFFSET 0) k\(step.place) ON true LEFT JOIN sluice.parameters f\(step.place) ")
+      add("ON f\(step.place).lookup = ")
+      add(lookup: lookup)
+      add(" AND f\(step.place).key = k\(step.place).key")
+      previous = step.place
+    }
+    let bucket = isGranted.isEmpty ? bucketKey : "CASE WHEN \(isGranted) THEN \(bucketKey) END"
+    add(" CROSS JOIN LATERAL (VALUES (\(bucket), NULL::bigint, NULL::text)")
+    for step in chain {
+      guard let lookup = step.lookup else { continue }
+      add(", (NULL, ")
+      add(lookup: lookup)
+      add(", k\(step.place).key)")
+    }
+    add(") o(bucket_key, lookup, lookup_key) ")
+    add("WHERE o.bucket_key IS NOT NULL OR o.lookup_key IS NOT NULL")
+    writeErrors()
+    return CompiledGrant(ordinal: ordinal, lookups: lookups, pieces: pieces)
+  }
+
+  /// A subscription whose values are not what the stream needs is told so.
+  private mutating func writeErrors() {
+    guard let stream = definition.stream, !expressions.guards.isEmpty else { return }
+    let message = "a value that the stream \(stream.name) reads from the token or the parameters "
+      + "is not the JSON that it needs"
+    add(" UNION ALL SELECT NULL, NULL, NULL, NULL, r.subscription_place, ")
+    add("\(SQLLiteral(message)) ")
+    add("FROM \(requests) WHERE NOT coalesce(\(all(expressions.guards)), false)")
+  }
+
+  /// The request once, or once for each subscription to the stream.
+  private var requests: String {
+    guard let stream = definition.stream else {
+      return "(SELECT r.claims, r.parameters, NULL::int AS priority, "
+        + "NULL::int AS subscription_place FROM r) r"
+    }
+    return "(SELECT r.claims, r.parameters, s.parameters AS subscription, s.priority, "
+      + "s.place AS subscription_place FROM r CROSS JOIN LATERAL sluice.subscriptions("
+      + "r.subscriptions, \(SQLLiteral(stream.name)), "
+      + "\(stream.isDefault ? "r.include_defaults" : "false")) s) r"
+  }
+
+  private struct ChainStep {
+    var place: Int
+    var elements = ""
+    var lookup: Int?
+    var key: String?
+  }
+
+  private mutating func step(_ place: Int, _ step: PlanGrant.Step) -> ChainStep {
+    switch step {
+    case .elements(let elements):
+      return ChainStep(place: place, elements: expressions.elements(of: elements))
+    case .lookup(let lookup, let key):
+      let parts = key.map { keyText($0) }
+      return ChainStep(place: place, lookup: lookup, key: BranchWriter.array(parts))
+    }
+  }
+
+  /// A value as a part of a key. NULL is a bucket parameter of a bucket definition, and of nothing else.
+  private mutating func keyText(_ expression: PlanExpression) -> String {
+    switch expression {
+    case .found(let step, let value):
+      return "(f\(step).value::json -> \(value))::text"
+    default:
+      let value = expressions.value(expression)
+      return value.form == .blob ? "NULL::text" : "(\(value.asKey))"
+    }
+  }
+
+  private mutating func outputText(_ expression: PlanExpression) -> String {
+    let text = keyText(expression)
+    if case .found = expression { return text }
+    return definition.stream == nil ? "coalesce(\(text), 'null')" : text
+  }
+
+  /// The lookup's values as they stand, when they are the bucket's parameters.
+  private func wholeValue(_ grant: PlanGrant) -> String? {
+    guard case .found(let step, 0)? = grant.outputs.first?.first,
+      case .lookup(let lookup, _) = grant.steps[step],
+      definition.lookups[lookup].values.count == grant.outputs.count,
+      grant.outputs.enumerated().allSatisfy({
+        $0.element == [.found(step: step, value: $0.offset)]
+      })
+    else { return nil }
+    return "f\(step).value"
+  }
+
+  private func all(_ conditions: [String]) -> String {
+    conditions.isEmpty ? "true" : conditions.map { "(\($0))" }.joined(separator: " AND ")
+  }
+
+  private mutating func add(_ text: String) { pieces[pieces.count - 1] += text }
+
+  private mutating func add(lookup: Int) {
+    lookups.append(lookup)
+    pieces.append("")
   }
 }

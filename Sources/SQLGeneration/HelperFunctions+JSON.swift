@@ -179,30 +179,51 @@ extension HelperFunctions {
           AND sluice.json_value(e.value, false) = v);
     END $$;
 
-    -- The texts and numbers of a JSON array as parts of a key; anything but an array has none.
-    CREATE OR REPLACE FUNCTION sluice.array_keys(j json) RETURNS SETOF text
+    -- The elements of an array or the members of an object, likewise; anything else has none.
+    CREATE OR REPLACE FUNCTION sluice.json_elements(j json)
+      RETURNS TABLE (place jsonb, value jsonb, key text)
       LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE ROWS 5 AS $$
     BEGIN
-      IF NOT sluice.is_array(j) THEN RETURN; END IF;
-      RETURN QUERY SELECT DISTINCT CASE pg_catalog.json_typeof(e.value)
+      IF pg_catalog.json_typeof(j) <> 'object' THEN
+        RETURN QUERY SELECT * FROM sluice.array_elements(j);
+        RETURN;
+      END IF;
+      RETURN QUERY SELECT pg_catalog.to_jsonb(e.key), sluice.json_value(e.value, false),
+          CASE pg_catalog.json_typeof(e.value)
             WHEN 'string' THEN pg_catalog.to_json(e.value #>> '{}')::text
-            ELSE sluice.real_text(sluice.json_real(e.value::text)) END
-          FROM pg_catalog.json_array_elements(j) e
-          WHERE pg_catalog.json_typeof(e.value) IN ('string', 'number');
+            WHEN 'number' THEN sluice.real_text(sluice.json_real(e.value::text)) END
+        FROM pg_catalog.json_each(j) e;
     END $$;
 
-    -- The elements of a JSON array as SQL values with their places.
-    CREATE OR REPLACE FUNCTION sluice.array_values(j json)
-      RETURNS TABLE (place bigint, value jsonb)
+    -- The elements of a JSON array with their places, as SQL values and, texts and numbers only, as
+    -- parts of a key. Anything but an array has none.
+    CREATE OR REPLACE FUNCTION sluice.array_elements(j json)
+      RETURNS TABLE (place jsonb, value jsonb, key text)
       LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE ROWS 5 AS $$
     BEGIN
       IF NOT sluice.is_array(j) THEN RETURN; END IF;
-      RETURN QUERY SELECT e.ord - 1, sluice.json_value(e.element, false)
+      RETURN QUERY SELECT pg_catalog.to_jsonb(e.ord - 1), sluice.json_value(e.element, false),
+          CASE pg_catalog.json_typeof(e.element)
+            WHEN 'string' THEN pg_catalog.to_json(e.element #>> '{}')::text
+            WHEN 'number' THEN sluice.real_text(sluice.json_real(e.element::text)) END
         FROM pg_catalog.json_array_elements(j) WITH ORDINALITY e(element, ord);
     END $$;
     """#
 
   static let requests = #"""
+    -- The subscriptions of a request to a stream; the one that every client has is without a place.
+    CREATE OR REPLACE FUNCTION sluice.subscriptions(t text, stream text, has_default boolean)
+      RETURNS TABLE (place int, parameters text, priority int)
+      LANGUAGE sql IMMUTABLE PARALLEL UNSAFE ROWS 2
+      BEGIN ATOMIC
+        SELECT NULL::int, '{}'::text, NULL::int WHERE has_default
+        UNION ALL
+        SELECT (e.ord - 1)::int, coalesce(nullif((e.s -> 'parameters')::text, 'null'), '{}'),
+          (e.s ->> 'override_priority')::int
+        FROM pg_catalog.json_array_elements(sluice.json(t)) WITH ORDINALITY e(s, ord)
+        WHERE e.s ->> 'stream' = stream;
+      END;
+
     -- What a request brings as JSON text whose numbers are REAL.
     CREATE OR REPLACE FUNCTION sluice.request_text(t text) RETURNS text
       LANGUAGE sql IMMUTABLE PARALLEL UNSAFE

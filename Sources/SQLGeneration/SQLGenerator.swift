@@ -31,11 +31,13 @@ private struct DefinitionGenerator {
     let used = definition.queries.map(\.source) + definition.lookups.map(\.source)
     hash.add(used.map { plan.sources[$0] })
     return CompiledDefinition(
-      name: definition.name, priority: definition.priority, contentHash: hash.text,
+      name: definition.name,
+      stream: definition.stream.map { CompiledStream(name: $0.name, isDefault: $0.isDefault) },
+      priority: definition.priority, contentHash: hash.text,
       queries: definition.queries.enumerated().map { query($0, $1) },
       lookups: definition.lookups.enumerated().map { lookup($0, $1) },
       grants: definition.grants.enumerated().map { ordinal, grant in
-        var writer = GrantWriter()
+        var writer = GrantWriter(definition)
         return writer.write(grant, ordinal: ordinal)
       })
   }

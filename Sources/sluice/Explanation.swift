@@ -47,7 +47,7 @@ struct Explanation: Encodable {
             table: "\($0.source.schema).\($0.source.name)", output: nil,
             sql: $0.evaluation(dirty: "dirty"))
         },
-        grants: definition.grants.map { $0.sql(lookupNumber: nil) })
+        grants: definition.grants.map { $0.sql { Int64($0) } })
     }
     schema = rules.schema.map { table in
       Table(name: table.name, columns: table.columns.map { "\($0.name) \($0.type)" })

@@ -128,11 +128,11 @@ import Testing
         """)
       let sql =
         "WITH r AS (SELECT $1::text AS claims, $2::text AS parameters) "
-        + rules.definitions[0].grants[0].sql(lookupNumber: 41) + " ORDER BY 1"
+        + rules.definitions[0].grants[0].sql { _ in 41 } + " ORDER BY 1"
       let ann = try await connection.query(sql, [#"{"sub":"ann"}"#, "{}"])
-      #expect((0..<ann.rowCount).map { ann.string($0, 0) } == [#"["x1"]"#, #"["x2"]"#])
-      #expect(ann.int(0, 2) == 0)
-      #expect(ann.string(0, 3) == #"["ann"]"#)
+      #expect((0..<ann.rowCount).compactMap { ann.string($0, 0) } == [#"["x1"]"#, #"["x2"]"#])
+      #expect((0..<ann.rowCount).compactMap { ann.int($0, 2) }.allSatisfy { $0 == 41 })
+      #expect(Set((0..<ann.rowCount).compactMap { ann.string($0, 3) }) == [#"["ann"]"#])
       let bob = try await connection.query(sql, [#"{"sub":"bob"}"#, "{}"])
       #expect(bob.rowCount == 1)
       #expect(bob.isNull(0, 0))

@@ -206,7 +206,7 @@ struct RuleCase {
         for grant in definition.grants {
           let result = try await connection.query(
             "WITH r AS (SELECT $1::text AS claims, $2::text AS parameters) "
-              + grant.sql(lookupNumber: grant.lookup.map { Int64(number * 100 + $0) }),
+              + grant.sql { Int64(number * 100 + $0) },
             [
               .text(request["jwt"]?.text ?? "{}"),
               .text(request["client_params"]?.text ?? "{}"),

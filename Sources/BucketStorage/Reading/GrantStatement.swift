@@ -51,12 +51,12 @@ struct GrantStatement: Sendable {
   }
 
   private static func select(_ grant: CompiledGrant, of definition: StoredDefinition) -> String {
-    let lookup = grant.lookup.flatMap { ordinal in
-      definition.lookups.first { $0.compiled.ordinal == ordinal }?.id
+    let sql = grant.sql { ordinal in
+      definition.lookups.first { $0.compiled.ordinal == ordinal }?.id ?? 0
     }
-    return "SELECT \(definition.id)::bigint, \(lookup.map { "\($0)" } ?? "NULL")::bigint, "
+    return "SELECT \(definition.id)::bigint, x.lookup, "
       + "x.bucket_key::text, coalesce(x.priority, \(definition.compiled.priority))::int, "
-      + "x.lookup_key::text FROM (\(grant.sql(lookupNumber: lookup))) x"
+      + "x.lookup_key::text FROM (\(sql)) x"
   }
 
   private static func published(_ table: SQLGeneration.PublishedTable)

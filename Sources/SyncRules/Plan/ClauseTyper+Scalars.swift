@@ -89,9 +89,9 @@ extension ClauseTyper {
   private func element(_ name: String, at span: SourceSpan) throws(Diagnostic) -> TypedScalar {
     switch name {
     case "value":
-      return TypedScalar(expression: .elementValue, usesRequest: true)
+      return TypedScalar(expression: .elementValue(0), usesRequest: true)
     case "key":
-      return TypedScalar(expression: .elementKey, usesRequest: true)
+      return TypedScalar(expression: .elementKey(0), usesRequest: true)
     default:
       throw .error(
         .unknownRef, "json_each has no column \(name)", remedy: "write value or key", at: span)

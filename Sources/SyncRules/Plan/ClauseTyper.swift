@@ -126,9 +126,10 @@ struct ClauseTyper {
   private func match(
     _ slot: MatchSlot, _ value: PlanExpression, expands: Bool, isAuthenticated: Bool = false
   ) -> Clause {
-    let part = PlanBranch.Part(value: value, expands: expands)
     return .match([
-      MatchBranch(parts: [.init(slot: slot, part: part, isAuthenticated: isAuthenticated)])
+      MatchBranch(parts: [
+        .init(slot: slot, value: value, expands: expands, isAuthenticated: isAuthenticated)
+      ])
     ])
   }
 
@@ -148,7 +149,7 @@ struct ClauseTyper {
         let branch = MatchBranch(
           parts: first.parts + second.parts, gates: first.gates + second.gates,
           filters: first.filters + second.filters)
-        if branch.parts.count(where: { $0.part.expands }) > 1 {
+        if branch.parts.count(where: \.expands) > 1 {
           throw .error(
             .twoIn, "only one condition may match the elements of a column", at: span)
         }
@@ -186,8 +187,7 @@ struct ClauseTyper {
     case .match(let branches):
       return branches
     case .bucketParameter(let name):
-      let part = PlanBranch.Part(value: .integer("1"), expands: false)
-      return [MatchBranch(parts: [.init(slot: .bucketParameter(name), part: part)])]
+      return [MatchBranch(parts: [.init(slot: .bucketParameter(name), value: .integer("1"))])]
     case .scalar(let scalar):
       return scalar.usesRequest
         ? [MatchBranch(gates: [scalar])] : [MatchBranch(filters: [scalar.expression])]

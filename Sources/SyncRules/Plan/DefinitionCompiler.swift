@@ -59,7 +59,7 @@ struct DefinitionCompiler {
         names = names ?? compiled.names
         for var variant in compiled.variants {
           if let lookup = variant.lookup {
-            variant.grant.lookup = lookups.count
+            variant.grant.steps.append(.lookup(lookups.count, key: variant.key))
             lookups.append(lookup)
           }
           grants.append(variant.grant)
@@ -166,7 +166,7 @@ struct DefinitionCompiler {
     guard let parameters else { return [] }
     var result: [PlanBranch] = []
     for branch in found {
-      var parts: [[PlanBranch.Part]] = []
+      var places: [[MatchBranch.Part]] = []
       for parameter in parameters {
         let matching = branch.parts.filter { $0.slot == .bucketParameter(parameter) }
         guard !matching.isEmpty else {
@@ -175,9 +175,9 @@ struct DefinitionCompiler {
             remedy: "every data query must use every parameter of its definition",
             at: select.condition?.span ?? select.span)
         }
-        parts.append(matching.map(\.part))
+        places.append(matching)
       }
-      result.append(PlanBranch(parts: parts, conditions: branch.filters))
+      result.append(branch.planned(places: places, conditions: branch.filters))
     }
     return result
   }

@@ -2,7 +2,10 @@
 struct ParameterQueryCompiler {
   /// What one table (of a wildcard: each) gives.
   struct Variant {
+    /// Without the step over the lookup, whose place the definition gives.
     var grant: PlanGrant
+    /// What the request looks up.
+    var key: [PlanExpression] = []
     var lookup: PlanLookup?
   }
 
@@ -75,9 +78,9 @@ struct ParameterQueryCompiler {
       &context, at: select.span)
     let grant = PlanGrant(
       priority: outputs.priority, conditions: conditions.map(\.expression),
-      elements: elements?.expression,
+      steps: elements.map { [.elements(PlanElements($0.expression))] } ?? [],
       outputs: try names.map { name throws(Diagnostic) in
-        .request(try scalar(name, of: outputs).expression)
+        [try scalar(name, of: outputs).expression]
       })
     return Compiled(names: names, variants: [Variant(grant: grant)])
   }
@@ -127,14 +130,21 @@ struct ParameterQueryCompiler {
     let slots = branches[0].parts.map(\.slot)
     var values: [PlanExpression] = []
     var isJSON: [PlanExpression] = []
-    var grantOutputs: [PlanGrant.Output] = []
+    var steps: [PlanGrant.Step] = []
+    let key = slots.compactMap { slot -> PlanExpression? in
+      guard case .request(let value, let expands) = slot else { return nil }
+      guard expands else { return value }
+      steps.append(.elements(PlanElements(value)))
+      return .elementValue(steps.count - 1)
+    }
+    var grantOutputs: [[PlanExpression]] = []
     for name in names {
       let scalar = try scalar(name, of: outputs)
       guard scalar.usesRow else {
-        grantOutputs.append(.request(scalar.expression))
+        grantOutputs.append([scalar.expression])
         continue
       }
-      grantOutputs.append(.lookup(values.count))
+      grantOutputs.append([.found(step: steps.count, value: values.count)])
       if scalar.expression.valueClass == .blob {
         // A binary value is no parameter; a missing one is NULL like any other.
         isJSON.append(.isNull(scalar.expression, negated: false))
@@ -145,21 +155,17 @@ struct ParameterQueryCompiler {
     }
     let planned = branches.map { branch in
       var rest = branch.parts
-      let parts = slots.map { slot -> [PlanBranch.Part] in
+      let places = slots.map { slot -> [MatchBranch.Part] in
         guard let index = rest.firstIndex(where: { $0.slot == slot }) else { return [] }
-        return [rest.remove(at: index).part]
+        return [rest.remove(at: index)]
       }
-      return PlanBranch(parts: parts, conditions: branch.filters + isJSON)
-    }
-    let key = slots.compactMap { slot -> PlanBranch.Part? in
-      guard case .request(let value, let expands) = slot else { return nil }
-      return PlanBranch.Part(value: value, expands: expands)
+      return branch.planned(places: places, conditions: branch.filters + isJSON)
     }
     let grant = PlanGrant(
-      priority: outputs.priority, conditions: branches[0].gates.map(\.expression), key: key,
-      outputs: grantOutputs)
+      priority: outputs.priority, conditions: branches[0].gates.map(\.expression),
+      steps: steps, outputs: grantOutputs)
     return Variant(
-      grant: grant, lookup: PlanLookup(source: 0, branches: planned, values: values))
+      grant: grant, key: key, lookup: PlanLookup(source: 0, branches: planned, values: values))
   }
 
   // MARK: SELECT list

@@ -18,10 +18,14 @@ package indirect enum PlanExpression: Codable, Sendable, Hashable {
   case tokenParameter(String)
   /// Member of what the client sent.
   case userParameter(String)
-  /// The value of an element of the grant's array.
-  case elementValue
-  /// The place of an element of the grant's array.
-  case elementKey
+  /// `subscription.parameters()`
+  case subscription
+  /// The value of an element: of the branch's array at this place, or of the grant's step.
+  case elementValue(Int)
+  /// The place (or member name) of an element, likewise.
+  case elementKey(Int)
+  /// A value of the row that a grant's step found in its lookup.
+  case found(step: Int, value: Int)
   case not(PlanExpression)
   case and(PlanExpression, PlanExpression)
   case or(PlanExpression, PlanExpression)
@@ -86,11 +90,11 @@ package indirect enum PlanExpression: Codable, Sendable, Hashable {
   package var valueClass: ValueClass {
     switch self {
     case .null: .null
-    case .integer, .elementKey: .integer
+    case .integer: .integer
     case .real: .real
-    case .text, .claims, .parameters: .text
+    case .text, .claims, .parameters, .subscription: .text
     case .column(_, let conversion): conversion.valueClass
-    case .userID, .tokenParameter, .userParameter, .elementValue: .dynamic
+    case .userID, .tokenParameter, .userParameter, .elementValue, .elementKey, .found: .dynamic
     case .not, .and, .or, .compare, .isNull, .contains: .integer
     case .arithmetic(_, let left, let right): Self.arithmeticClass(left, right)
     case .concatenate: .text

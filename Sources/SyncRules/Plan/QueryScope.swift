@@ -57,7 +57,10 @@ enum MatchSlot: Hashable {
 struct MatchBranch {
   struct Part {
     var slot: MatchSlot
-    var part: PlanBranch.Part
+    /// The row's side.
+    var value: PlanExpression
+    /// True when the value is a JSON array and each element matches.
+    var expands = false
     var isAuthenticated = false
   }
 
@@ -66,6 +69,19 @@ struct MatchBranch {
   var gates: [TypedScalar] = []
   /// Conditions on the row.
   var filters: [PlanExpression] = []
+
+  /// The row's side, with the parts of one place together.
+  func planned(places: [[Part]], conditions: [PlanExpression]) -> PlanBranch {
+    var elements: [PlanElements] = []
+    let parts = places.map { place in
+      place.map { part -> PlanExpression in
+        guard part.expands else { return part.value }
+        elements.append(PlanElements(part.value))
+        return .elementValue(elements.count - 1)
+      }
+    }
+    return PlanBranch(elements: elements, parts: parts, conditions: conditions)
+  }
 }
 
 /// What an expression of a WHERE clause is.

@@ -33,6 +33,8 @@ package struct PlanSource: Codable, Sendable, Hashable {
 /// One definition: what its requests are granted and which rows its buckets hold.
 package struct PlanDefinition: Codable, Sendable, Equatable {
   package var name: String
+  /// The stream that the definition is a part of; nil for a bucket definition.
+  package var stream: PlanStream?
   package var priority: Int
   /// The bucket parameters in the order of bucket names.
   package var parameters: [String]
@@ -41,10 +43,11 @@ package struct PlanDefinition: Codable, Sendable, Equatable {
   package var grants: [PlanGrant]
 
   package init(
-    name: String, priority: Int, parameters: [String], queries: [PlanQuery],
-    lookups: [PlanLookup], grants: [PlanGrant]
+    name: String, stream: PlanStream? = nil, priority: Int, parameters: [String],
+    queries: [PlanQuery], lookups: [PlanLookup], grants: [PlanGrant]
   ) {
     self.name = name
+    self.stream = stream
     self.priority = priority
     self.parameters = parameters
     self.queries = queries
@@ -53,25 +56,43 @@ package struct PlanDefinition: Codable, Sendable, Equatable {
   }
 }
 
-/// One way for a row to match: a part for each key place, and conditions on the row.
-package struct PlanBranch: Codable, Sendable, Equatable {
-  package struct Part: Codable, Sendable, Hashable {
-    package var value: PlanExpression
-    /// True when the value is a JSON array and each element matches.
-    package var expands: Bool
+/// A stream as subscriptions see it.
+package struct PlanStream: Codable, Sendable, Equatable {
+  package var name: String
+  /// Whether clients have it without asking (`auto_subscribe`).
+  package var isDefault: Bool
 
-    package init(value: PlanExpression, expands: Bool) {
-      self.value = value
-      self.expands = expands
-    }
+  package init(name: String, isDefault: Bool) {
+    self.name = name
+    self.isDefault = isDefault
   }
+}
 
+/// A JSON value of which each element counts.
+package struct PlanElements: Codable, Sendable, Hashable {
+  package var value: PlanExpression
+  /// True for `json_each`: an object has its members as elements. False where only an array will do.
+  package var takesObjects: Bool
+
+  package init(_ value: PlanExpression, takesObjects: Bool = false) {
+    self.value = value
+    self.takesObjects = takesObjects
+  }
+}
+
+/// One way for a row to match: values for each key place, and conditions on the row.
+package struct PlanBranch: Codable, Sendable, Equatable {
+  /// Values of the row whose elements, each with each, are looked at one at a time.
+  package var elements: [PlanElements]
   /// For each key place the values that must all be equal there; usually one.
-  package var parts: [[Part]]
+  package var parts: [[PlanExpression]]
   /// Conditions that must be true.
   package var conditions: [PlanExpression]
 
-  package init(parts: [[Part]], conditions: [PlanExpression]) {
+  package init(
+    elements: [PlanElements] = [], parts: [[PlanExpression]], conditions: [PlanExpression]
+  ) {
+    self.elements = elements
     self.parts = parts
     self.conditions = conditions
   }
@@ -122,37 +143,31 @@ package struct PlanLookup: Codable, Sendable, Equatable {
   }
 }
 
-/// A parameter query as a request sees it.
+/// One way for a request to reach buckets: steps from the request outward, each over what those before
+/// it found, and what the last of them comes to.
 package struct PlanGrant: Codable, Sendable, Equatable {
-  /// Where the value of a bucket parameter comes from.
-  package enum Output: Codable, Sendable, Equatable {
-    case request(PlanExpression)
-    /// The value at this place of the lookup's values.
-    case lookup(Int)
+  package enum Step: Codable, Sendable, Equatable {
+    /// Each element of a value of the request.
+    case elements(PlanElements)
+    /// Each row of the definition's lookup at this place that stands under the key.
+    case lookup(Int, key: [PlanExpression])
   }
 
   /// The priority of its buckets.
   package var priority: Int
-  /// Conditions on the request that must be true.
+  /// Conditions on the request, and on what the steps found, that must be true.
   package var conditions: [PlanExpression]
-  /// The array whose elements each give a bucket.
-  package var elements: PlanExpression?
-  /// Index into the definition's lookups.
-  package var lookup: Int?
-  /// The request's side of the lookup's key.
-  package var key: [PlanBranch.Part]
-  /// For each bucket parameter, in the definition's order.
-  package var outputs: [Output]
+  package var steps: [Step]
+  /// For each bucket parameter, in the definition's order, the values that must all be equal; usually one.
+  package var outputs: [[PlanExpression]]
 
   package init(
-    priority: Int, conditions: [PlanExpression], elements: PlanExpression? = nil,
-    lookup: Int? = nil, key: [PlanBranch.Part] = [], outputs: [Output]
+    priority: Int, conditions: [PlanExpression], steps: [Step] = [],
+    outputs: [[PlanExpression]]
   ) {
     self.priority = priority
     self.conditions = conditions
-    self.elements = elements
-    self.lookup = lookup
-    self.key = key
+    self.steps = steps
     self.outputs = outputs
   }
 }

@@ -34,10 +34,10 @@ enum TestRules {
       lookups: [],
       grants: [
         CompiledGrant(
-          ordinal: 0, lookup: nil,
+          ordinal: 0, lookups: [],
           pieces: [
             "SELECT '[' || (r.claims::json -> 'list')::text || ']' AS bucket_key, NULL::int AS priority, "
-              + "NULL::int AS lookup_ordinal, NULL::text AS lookup_key FROM r"
+              + "NULL::bigint AS lookup, NULL::text AS lookup_key FROM r"
           ])
       ])
   }
