@@ -60,8 +60,9 @@ struct GrantWriter {
   /// A subscription whose values are not what the stream needs is told so.
   private mutating func writeErrors() {
     guard let stream = definition.stream, !expressions.guards.isEmpty else { return }
-    let message = "a value that the stream \(stream.name) reads from the token or the parameters "
-      + "is not the JSON that it needs"
+    let message =
+      "a value that the stream \(stream.name) reads from the token or the parameters is not the "
+      + "JSON that it needs"
     add(" UNION ALL SELECT NULL, NULL, NULL, NULL, r.subscription_place, ")
     add("\(SQLLiteral(message)) ")
     add("FROM \(requests) WHERE NOT coalesce(\(all(expressions.guards)), false)")
