@@ -73,7 +73,10 @@ let package = Package(
     tests("PostgresTests", ["Postgres", "EventLoop", "TestSupport"]),
     tests("ServiceRuntimeTests", ["ServiceRuntime"]),
     tests("SyncProtocolTests", ["SyncProtocol"]),
-    tests("HTTPServerTests", ["HTTPServer", "EventLoop", "HTTPTransport", "TestSupport"]),
+    tests(
+      "HTTPServerTests", ["HTTPServer", "EventLoop", "HTTPTransport", "TestSupport", "CHTTPParser"]),
+    .systemLibrary(
+      name: "CHTTPParser", path: "Tests/CHTTPParser", providers: [.apt(["libhttp-parser-dev"])]),
     tests("HTTPTransportTests", ["HTTPTransport", "HTTPServer", "EventLoop"]),
     tests("TokenAuthTests", ["TokenAuth", "TestSupport"]),
     .testTarget(

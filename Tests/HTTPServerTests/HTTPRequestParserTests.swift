@@ -4,10 +4,14 @@ import Testing
 @testable import HTTPServer
 
 /// Gives the parser the text in pieces of `size` and returns what it made of it.
-private func parse(_ text: String, pieces size: Int = .max) throws(HTTPRefusal) -> [HTTPRequest] {
+func parse(_ text: String, pieces size: Int = .max) throws(HTTPRefusal) -> [HTTPRequest] {
+  try parse(Array(text.utf8), pieces: size)
+}
+
+func parse(_ bytes: [UInt8], pieces size: Int = .max) throws(HTTPRefusal) -> [HTTPRequest] {
   var parser = HTTPRequestParser(maxHeaderBytes: 4096, maxBodyBytes: 4096)
   var requests: [HTTPRequest] = []
-  var rest = Array(text.utf8)[...]
+  var rest = bytes[...]
   while !rest.isEmpty {
     let piece = Array(rest.prefix(size))
     let result: Result<(used: Int, event: HTTPRequestParser.Event), HTTPRefusal> =
@@ -124,10 +128,9 @@ private func parse(_ text: String, pieces size: Int = .max) throws(HTTPRefusal) 
         default: bytes.insert("\r\n: %0/".utf8.randomElement(using: &random) ?? 0, at: index)
         }
       }
-      let text = String(decoding: bytes, as: UTF8.self)
       let outcomes = [1, 5, Int.max].map { (size: Int) -> [String] in
         do throws(HTTPRefusal) {
-          let requests = try parse(text, pieces: size)
+          let requests = try parse(bytes, pieces: size)
           return requests.map { "\($0.method) \($0.path) \($0.body)" }
         } catch {
           return ["refused \(error.status)"]
