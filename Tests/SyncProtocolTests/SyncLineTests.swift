@@ -23,6 +23,46 @@ struct SyncLineTests {
     #expect(try SyncLine(decoding: line.encodedLine()) == .checkpoint(line))
   }
 
+  @Test("a checkpoint tells what came of subscriptions")
+  func streams() throws {
+    var line = CheckpointLine(
+      tick: 1, stamp: "2026-11-30T02:05:11.123456Z", id: 16, full: true,
+      buckets: [
+        BucketState(
+          name: "lists|0[\"a1\"]", priority: 0, count: 0, digest: 0, start: 16, reset: false,
+          subscriptions: [0, 2])
+      ],
+      streams: [
+        StreamState(name: "lists", isDefault: true),
+        StreamState(
+          name: "li\"sts\u{2028}", isDefault: false,
+          errors: [
+            SubscriptionError(subscription: 1, code: "SLUICE_STREAM_UNKNOWN", message: "no \"it\""),
+            SubscriptionError(subscription: nil, code: "SLUICE_STREAM_VALUE", message: "m"),
+          ]),
+      ])
+    #expect(
+      text(line.encodedLine()) == """
+        {"checkpoint":{"tick":1,"stamp":"2026-11-30T02:05:11.123456Z","id":16,"full":true,"buckets":[{"name":"lists|0[\\"a1\\"]","priority":0,"count":0,"digest":"0000000000000000","start":16,"reset":false,"subscriptions":[0,2]}],"removed":[],"acks":[],"streams":[{"name":"lists","is_default":true,"errors":[]},{"name":"li\\"sts\\u2028","is_default":false,"errors":[{"subscription":1,"code":"SLUICE_STREAM_UNKNOWN","message":"no \\"it\\""},{"subscription":null,"code":"SLUICE_STREAM_VALUE","message":"m"}]}]}}
+
+        """)
+    #expect(try SyncLine(decoding: line.encodedLine()) == .checkpoint(line))
+    // None left is told, as different from nothing new.
+    for streams in [nil, []] as [[StreamState]?] {
+      line.streams = streams
+      #expect(try SyncLine(decoding: line.encodedLine()) == .checkpoint(line))
+    }
+    for wrong in [
+      "{}", "1", "{\"name\":1}", "{\"name\":\"a\",\"errors\":[{\"subscription\":0}]}",
+      "{\"name\":\"a\",\"errors\":[{\"subscription\":\"0\",\"code\":\"\",\"message\":\"\"}]}",
+    ] {
+      let whole = text(line.encodedLine()).replacing(
+        "\"streams\":[]", with: "\"streams\":[\(wrong)]")
+      #expect(whole.contains(wrong))
+      #expect(throws: ProtocolError.self) { try SyncLine(decoding: Array(whole.utf8)) }
+    }
+  }
+
   @Test("the small lines are read back as they were written")
   func small() throws {
     #expect(

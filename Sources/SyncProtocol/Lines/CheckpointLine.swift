@@ -1,4 +1,16 @@
 /// What a replica will hold when the rows that follow have arrived: the state of its buckets at one tick.
+///
+/// ```
+/// {"checkpoint":{"tick":912,"stamp":"…","id":184480,"full":true,
+///   "buckets":[{"name":"lists|0[\"a1\"]","priority":3,"count":120,"digest":"…","start":184000,"reset":false,
+///     "subscriptions":[0]}],
+///   "removed":[],"acks":[],
+///   "streams":[{"name":"lists","is_default":false,"errors":[]}]}}
+/// ```
+///
+/// `subscriptions` are the places, in the request, of those that lead to the bucket; it is left out when
+/// there are none. `streams` says what came of each stream that the client has or asked for; it is left
+/// out when there are none and when nothing changed since the checkpoint before.
 package struct CheckpointLine: Sendable, Equatable {
   package var tick: Int64
   package var stamp: String
@@ -11,10 +23,12 @@ package struct CheckpointLine: Sendable, Equatable {
   package var removed: [BucketName]
   /// Client transactions that this checkpoint contains.
   package var acks: [String]
+  /// What came of the client's streams; nil when nothing changed, and in a full line when there are none.
+  package var streams: [StreamState]?
 
   package init(
     tick: Int64, stamp: String, id: Int64, full: Bool, buckets: [BucketState],
-    removed: [BucketName] = [], acks: [String] = []
+    removed: [BucketName] = [], acks: [String] = [], streams: [StreamState]? = nil
   ) {
     self.tick = tick
     self.stamp = stamp
@@ -23,6 +37,7 @@ package struct CheckpointLine: Sendable, Equatable {
     self.buckets = buckets
     self.removed = removed
     self.acks = acks
+    self.streams = streams
   }
 }
 
@@ -38,9 +53,12 @@ package struct BucketState: Sendable, Equatable {
   package var start: Int64
   /// Whether the client must drop what it holds of the bucket when this checkpoint completes, and read from nothing.
   package var reset: Bool
+  /// The places, in the request, of the subscriptions that lead to the bucket.
+  package var subscriptions: [Int]
 
   package init(
-    name: BucketName, priority: Int, count: Int64, digest: UInt64, start: Int64, reset: Bool
+    name: BucketName, priority: Int, count: Int64, digest: UInt64, start: Int64, reset: Bool,
+    subscriptions: [Int] = []
   ) {
     self.name = name
     self.priority = priority
@@ -48,6 +66,7 @@ package struct BucketState: Sendable, Equatable {
     self.digest = digest
     self.start = start
     self.reset = reset
+    self.subscriptions = subscriptions
   }
 }
 
@@ -78,7 +97,16 @@ extension CheckpointLine {
       if index > 0 { writer.append(UInt8(ascii: ",")) }
       writer.append(string: ack)
     }
-    writer.append(literal: "]}}\n")
+    writer.append(UInt8(ascii: "]"))
+    if let streams {
+      writer.append(literal: ",\"streams\":[")
+      for (index, stream) in streams.enumerated() {
+        if index > 0 { writer.append(UInt8(ascii: ",")) }
+        stream.encode(to: &writer)
+      }
+      writer.append(UInt8(ascii: "]"))
+    }
+    writer.append(literal: "}}\n")
     return writer.take()
   }
 
@@ -90,6 +118,7 @@ extension CheckpointLine {
     var buckets: [BucketState] = []
     var removed: [BucketName] = []
     var acks: [String] = []
+    var streams: [StreamState]?
     try cursor.readObject { (key, cursor) throws(ProtocolError) in
       switch key {
       case "tick": tick = try cursor.readInt64("checkpoint.tick")
@@ -108,6 +137,12 @@ extension CheckpointLine {
         try cursor.readArray { (cursor) throws(ProtocolError) in
           acks.append(try cursor.readString().string)
         }
+      case "streams":
+        var states: [StreamState] = []
+        try cursor.readArray { (cursor) throws(ProtocolError) in
+          states.append(try StreamState(reading: &cursor))
+        }
+        streams = states
       default: try cursor.skipValue()
       }
     }
@@ -119,7 +154,7 @@ extension CheckpointLine {
       tick: try cursor.require(tick, "checkpoint.tick"), stamp: stampText,
       id: try cursor.require(id, "checkpoint.id"),
       full: try cursor.require(full, "checkpoint.full"),
-      buckets: buckets, removed: removed, acks: acks)
+      buckets: buckets, removed: removed, acks: acks, streams: streams)
   }
 }
 
@@ -137,6 +172,14 @@ extension BucketState {
     writer.append(start)
     writer.append(literal: ",\"reset\":")
     writer.append(reset)
+    if !subscriptions.isEmpty {
+      writer.append(literal: ",\"subscriptions\":[")
+      for (index, place) in subscriptions.enumerated() {
+        if index > 0 { writer.append(UInt8(ascii: ",")) }
+        writer.append(Int64(place))
+      }
+      writer.append(UInt8(ascii: "]"))
+    }
     writer.append(UInt8(ascii: "}"))
   }
 
@@ -147,6 +190,7 @@ extension BucketState {
     var digest: UInt64?
     var start: Int64 = 0
     var reset = false
+    var subscriptions: [Int] = []
     try cursor.readObject { (key, cursor) throws(ProtocolError) in
       switch key {
       case "name": name = try cursor.readString().string
@@ -155,6 +199,11 @@ extension BucketState {
       case "digest": digest = try cursor.readHexadecimal("checkpoint.buckets.digest")
       case "start": start = try cursor.readInt64("checkpoint.buckets.start")
       case "reset": reset = try cursor.readBool()
+      case "subscriptions":
+        try cursor.readArray { (cursor) throws(ProtocolError) in
+          subscriptions.append(
+            Int(clamping: try cursor.readInt64("checkpoint.buckets.subscriptions")))
+        }
       default: try cursor.skipValue()
       }
     }
@@ -162,6 +211,7 @@ extension BucketState {
       name: BucketName(try cursor.require(name, "checkpoint.buckets.name")),
       priority: Int(clamping: priority),
       count: try cursor.require(count, "checkpoint.buckets.count"),
-      digest: try cursor.require(digest, "checkpoint.buckets.digest"), start: start, reset: reset)
+      digest: try cursor.require(digest, "checkpoint.buckets.digest"), start: start, reset: reset,
+      subscriptions: subscriptions)
   }
 }
