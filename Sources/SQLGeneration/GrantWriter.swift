@@ -53,19 +53,23 @@ struct GrantWriter {
     }
     add(") o(bucket_key, lookup, lookup_key) ")
     add("WHERE o.bucket_key IS NOT NULL OR o.lookup_key IS NOT NULL")
-    writeErrors()
+    writeErrors(chain)
     return CompiledGrant(ordinal: ordinal, lookups: lookups, pieces: pieces)
   }
 
   /// A subscription whose values are not what the stream needs is told so.
-  private mutating func writeErrors() {
+  private mutating func writeErrors(_ chain: [ChainStep]) {
     guard let stream = definition.stream, !expressions.guards.isEmpty else { return }
     let message =
       "a value that the stream \(stream.name) reads from the token or the parameters is not the "
       + "JSON that it needs"
     add(" UNION ALL SELECT NULL, NULL, NULL, NULL, r.subscription_place, ")
     add("\(SQLLiteral(message)) ")
-    add("FROM \(requests) WHERE NOT coalesce(\(all(expressions.guards)), false)")
+    add("FROM \(requests)")
+    for step in chain where step.key == nil {
+      add(" LEFT JOIN LATERAL \(step.elements) e\(step.place) ON true")
+    }
+    add(" WHERE NOT coalesce(\(all(expressions.guards)), false)")
   }
 
   /// The request once, or once for each subscription to the stream.

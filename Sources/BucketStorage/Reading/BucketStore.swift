@@ -10,7 +10,10 @@ internal import Synchronization
 package final class BucketStore: Sendable {
   /// Settings that the pool's connections must have.
   package static let settings: [String: String] = CompiledRules.sessionSettings.merging([
+    // Whatever the statistics say, a request is answered by index probes.
     "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
     "max_parallel_workers_per_gather": "0",
     "plan_cache_mode": "force_generic_plan",
     "default_transaction_read_only": "on",

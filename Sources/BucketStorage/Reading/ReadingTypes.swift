@@ -48,6 +48,34 @@ package struct GrantedBucket: Sendable, Equatable {
   package var lastID: Int64
   /// The lowest id from which the bucket can be followed without a gap.
   package var floorID: Int64
+  /// The places, in the request, of the subscriptions that lead to it; ascending.
+  package var subscriptions: [Int]
+}
+
+/// A stream of the rules in force.
+package struct GrantedStream: Sendable, Equatable {
+  package var name: String
+  /// Whether clients have it without asking.
+  package var isDefault: Bool
+
+  package init(name: String, isDefault: Bool) {
+    self.name = name
+    self.isDefault = isDefault
+  }
+}
+
+/// Why a subscription gives nothing, or not everything.
+package struct SubscriptionFault: Sendable, Hashable {
+  package var stream: String
+  /// The place in the request's subscriptions; nil for what a client has without asking.
+  package var place: Int?
+  package var message: String
+
+  package init(stream: String, place: Int?, message: String) {
+    self.stream = stream
+    self.place = place
+    self.message = message
+  }
 }
 
 /// One key of one materialised parameter query.
@@ -72,6 +100,9 @@ package struct CheckpointState: Sendable, Equatable {
   package var buckets: [GrantedBucket]
   /// Every key that was consulted, found or not: when one changes, the state has to be asked again.
   package var lookupKeys: [LookupKey]
+  /// The streams that can be subscribed to, in the rules' order.
+  package var streams: [GrantedStream] = []
+  package var faults: [SubscriptionFault] = []
 }
 
 /// What one snapshot says about a bucket.

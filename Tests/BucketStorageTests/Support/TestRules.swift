@@ -37,7 +37,8 @@ enum TestRules {
           ordinal: 0, lookups: [],
           pieces: [
             "SELECT '[' || (r.claims::json -> 'list')::text || ']' AS bucket_key, NULL::int AS priority, "
-              + "NULL::bigint AS lookup, NULL::text AS lookup_key FROM r"
+              + "NULL::bigint AS lookup, NULL::text AS lookup_key, NULL::int AS subscription_place, "
+              + "NULL::text AS error FROM r"
           ])
       ])
   }
