@@ -73,7 +73,27 @@ extension StreamRequest {
     }
     writer.append(literal: "},\"parameters\":")
     writer.append(json: parametersJSON)
-    writer.append(literal: ",\"subscriptions\":[")
+    writer.append(literal: ",\"subscriptions\":")
+    StreamSubscription.encode(subscriptions, to: &writer)
+    writer.append(literal: ",\"include_defaults\":")
+    writer.append(includeDefaults)
+    writer.append(UInt8(ascii: "}"))
+    return writer.take()
+  }
+}
+
+extension StreamSubscription {
+  /// `[{"stream":"…","parameters":{…},"override_priority":1}]`
+  package static func json(_ subscriptions: [StreamSubscription]) -> String {
+    var writer = JSONWriter(reserving: 64)
+    encode(subscriptions, to: &writer)
+    return String(decoding: writer.take(), as: UTF8.self)
+  }
+
+  fileprivate static func encode(
+    _ subscriptions: [StreamSubscription], to writer: inout JSONWriter
+  ) {
+    writer.append(UInt8(ascii: "["))
     for (index, subscription) in subscriptions.enumerated() {
       if index > 0 { writer.append(UInt8(ascii: ",")) }
       writer.append(literal: "{\"stream\":")
@@ -86,10 +106,7 @@ extension StreamRequest {
       }
       writer.append(UInt8(ascii: "}"))
     }
-    writer.append(literal: "],\"include_defaults\":")
-    writer.append(includeDefaults)
-    writer.append(UInt8(ascii: "}"))
-    return writer.take()
+    writer.append(UInt8(ascii: "]"))
   }
 }
 

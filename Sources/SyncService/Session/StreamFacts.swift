@@ -28,10 +28,13 @@ package struct BucketFacts: Sendable, Equatable {
   package var lastID: Int64
   /// The lowest id from which the bucket can still be followed without a gap.
   package var floor: Int64
+  /// The places, in the request, of the subscriptions that lead to the bucket.
+  package var subscriptions: [Int]
 
   package init(
     name: BucketName, rowID: Int64?, priority: Int = 3, count: Int64 = 0,
-    digest: String = "0000000000000000", lastID: Int64 = 0, floor: Int64 = 0
+    digest: String = "0000000000000000", lastID: Int64 = 0, floor: Int64 = 0,
+    subscriptions: [Int] = []
   ) {
     self.name = name
     self.rowID = rowID
@@ -40,6 +43,7 @@ package struct BucketFacts: Sendable, Equatable {
     self.digest = digest
     self.lastID = lastID
     self.floor = floor
+    self.subscriptions = subscriptions
   }
 }
 
@@ -78,14 +82,18 @@ package struct Announcement: Sendable, Equatable {
   package var isFull: Bool
   package var buckets: [BucketAnnouncement]
   package var removed: [BucketName]
+  /// What came of the client's streams; nil when there is nothing to tell.
+  package var streams: [StreamState]?
 
   package init(
-    tick: TickFacts, isFull: Bool, buckets: [BucketAnnouncement], removed: [BucketName] = []
+    tick: TickFacts, isFull: Bool, buckets: [BucketAnnouncement], removed: [BucketName] = [],
+    streams: [StreamState]? = nil
   ) {
     self.tick = tick
     self.isFull = isFull
     self.buckets = buckets
     self.removed = removed
+    self.streams = streams
   }
 }
 

@@ -41,6 +41,8 @@ extension StreamSession {
     /// The newest snapshot that any page came from, and that a page of an unclean bucket came from.
     private var readAt: Int64 = 0
     private var uncleanAt: Int64 = 0
+    /// What the client knows of its streams.
+    private var streams: [StreamState] = []
 
     /// The tick announced last.
     package private(set) var tick: TickFacts?
@@ -63,7 +65,9 @@ extension StreamSession.StateMachine {
   }
 
   /// Starts a round with what the stream may see at `tick`.
-  package mutating func announce(_ tick: TickFacts, buckets: [BucketFacts]) -> AnnounceAction {
+  package mutating func announce(
+    _ tick: TickFacts, buckets: [BucketFacts], streams: [StreamState] = []
+  ) -> AnnounceAction {
     if let before = self.tick, tick.number < before.number || tick.boundary < before.boundary {
       return .historyLost
     }
@@ -89,13 +93,17 @@ extension StreamSession.StateMachine {
     cursor = 0
     unclean = false
     uncleanAt = 0
-    if !isFull, isComplete, listed.isEmpty, removed.isEmpty {
+    let news = streams == self.streams ? nil : streams
+    self.streams = streams
+    if !isFull, isComplete, listed.isEmpty, removed.isEmpty, news == nil {
       phase = .following
       return .nothingNew
     }
     phase = .downloading
     isComplete = false
-    return .send(Announcement(tick: tick, isFull: isFull, buckets: listed, removed: removed))
+    return .send(
+      Announcement(
+        tick: tick, isFull: isFull, buckets: listed, removed: removed, streams: news))
   }
 
   private func copy(
@@ -269,8 +277,9 @@ extension StreamSession.StateMachine {
     var listed: [BucketAnnouncement] = []
     for var facts in changed {
       guard var copy = copies[facts.name] else { continue }
-      // The feed knows buckets, not who may see them with which priority.
+      // The feed knows buckets, not who may see them, why, and with which priority.
       facts.priority = copy.facts.priority
+      facts.subscriptions = copy.facts.subscriptions
       copy.facts = facts
       copies[facts.name] = copy
       listed.append(BucketAnnouncement(facts: facts, start: copy.start, reset: false))

@@ -163,7 +163,7 @@ extension StreamSession {
     }
     await feed.follow(
       follower, buckets: Set(view.buckets.map(\.name)), lookups: view.lookups)
-    switch machine.announce(view.tick, buckets: view.buckets) {
+    switch machine.announce(view.tick, buckets: view.buckets, streams: view.streams) {
     case .historyLost:
       throw ServiceErrors.historyLost
     case .nothingNew:
@@ -307,9 +307,9 @@ extension StreamSession {
         BucketState(
           name: bucket.facts.name, priority: bucket.facts.priority, count: bucket.facts.count,
           digest: UInt64(bucket.facts.digest, radix: 16) ?? 0, start: bucket.start,
-          reset: bucket.reset)
+          reset: bucket.reset, subscriptions: bucket.facts.subscriptions)
       },
-      removed: announcement.removed
+      removed: announcement.removed, streams: announcement.streams
     ).encodedLine()
   }
 }

@@ -68,14 +68,18 @@ package struct StreamView: Sendable, Equatable {
   package var buckets: [BucketFacts]
   /// When one of these changes, the view has to be asked for again.
   package var lookups: Set<LookupKey>
+  /// What came of each stream that the client has or asked for.
+  package var streams: [StreamState]
 
   package init(
-    tick: TickFacts, generation: Int64, buckets: [BucketFacts], lookups: Set<LookupKey> = []
+    tick: TickFacts, generation: Int64, buckets: [BucketFacts], lookups: Set<LookupKey> = [],
+    streams: [StreamState] = []
   ) {
     self.tick = tick
     self.generation = generation
     self.buckets = buckets
     self.lookups = lookups
+    self.streams = streams
   }
 }
 

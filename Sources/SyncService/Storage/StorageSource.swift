@@ -20,17 +20,21 @@ package struct StorageSource: StreamSource {
     let state = try await store.checkpoint(
       for: RequestContext(
         claimsJSON: request.claimsJSON, parametersJSON: request.parametersJSON,
-        subscriptionsJSON: request.subscriptionsJSON, includeDefaults: request.includeDefaults))
+        subscriptionsJSON: StreamSubscription.json(request.subscriptions),
+        includeDefaults: request.includeDefaults))
     return StreamView(
       tick: TickFacts(state.tick), generation: state.generation,
       buckets: state.buckets.map { bucket in
         BucketFacts(
           name: BucketName(bucket.name), rowID: bucket.rowID, priority: bucket.priority,
           count: bucket.count, digest: bucket.digest, lastID: bucket.lastID,
-          floor: bucket.floorID)
+          floor: bucket.floorID, subscriptions: bucket.subscriptions)
       },
       lookups: Set(
-        state.lookupKeys.map { LookupKey(lookup: $0.lookup, key: BucketName($0.key)) }))
+        state.lookupKeys.map { LookupKey(lookup: $0.lookup, key: BucketName($0.key)) }),
+      streams: SubscriptionOutcome.streams(
+        of: request.subscriptions, includeDefaults: request.includeDefaults,
+        among: state.streams, faults: state.faults))
   }
 
   package func survival(of positions: [SyncPosition]) async throws -> [Bool] {
@@ -119,27 +123,5 @@ package struct StorageSource: StreamSource {
 extension TickFacts {
   fileprivate init(_ tick: Tick) {
     self.init(number: tick.number, stamp: tick.stamp, boundary: tick.boundaryID)
-  }
-}
-
-extension ViewRequest {
-  /// The subscriptions as the grants' SQL reads them.
-  fileprivate var subscriptionsJSON: String {
-    var writer = JSONWriter(reserving: 64)
-    writer.append(UInt8(ascii: "["))
-    for (index, subscription) in subscriptions.enumerated() {
-      if index > 0 { writer.append(UInt8(ascii: ",")) }
-      writer.append(literal: "{\"stream\":")
-      writer.append(string: subscription.stream)
-      writer.append(literal: ",\"parameters\":")
-      writer.append(json: subscription.parametersJSON)
-      if let priority = subscription.overridePriority {
-        writer.append(literal: ",\"override_priority\":")
-        writer.append(Int64(priority))
-      }
-      writer.append(UInt8(ascii: "}"))
-    }
-    writer.append(UInt8(ascii: "]"))
-    return String(decoding: writer.take(), as: UTF8.self)
   }
 }

@@ -289,4 +289,56 @@ import Testing
     #expect(machine.page(page(70, head: 4, bucketLast: 70)) == .historyLost)
     #expect(machine.announce(tick(4), buckets: []) == .historyLost)
   }
+
+  @Test func `what came of streams is told at first, and again when it changed`() {
+    var machine = StreamSession.StateMachine(claims: [:])
+    let fine = [StreamState(name: "s", isDefault: true)]
+    #expect(
+      machine.announce(tick(2), buckets: [], streams: fine)
+        == .send(Announcement(tick: tick(2), isFull: true, buckets: [], streams: fine)))
+    #expect(machine.next() == .complete)
+    #expect(machine.announce(tick(3), buckets: [], streams: fine) == .nothingNew)
+    let wrong = [
+      StreamState(
+        name: "s", isDefault: true,
+        errors: [SubscriptionError(subscription: 0, code: "C", message: "m")])
+    ]
+    #expect(
+      machine.announce(tick(4), buckets: [], streams: wrong)
+        == .send(Announcement(tick: tick(4), isFull: false, buckets: [], streams: wrong)))
+    #expect(machine.next() == .complete)
+    #expect(
+      machine.announce(tick(5), buckets: [])
+        == .send(Announcement(tick: tick(5), isFull: false, buckets: [], streams: [])))
+  }
+
+  @Test func `the live feed keeps a bucket's priority and subscriptions`() {
+    var machine = StreamSession.StateMachine(claims: [:])
+    var facts = bucket("a[]", last: 0)
+    facts.priority = 1
+    facts.subscriptions = [0, 3]
+    _ = machine.announce(tick(2), buckets: [facts])
+    #expect(machine.next() == .complete)
+    var changed = bucket("a[]", last: 33)
+    changed.rowID = 1
+    let action = machine.batch(BatchFacts(after: 2, tick: tick(3), buckets: [changed]))
+    changed.priority = 1
+    changed.subscriptions = [0, 3]
+    #expect(
+      action
+        == .send(
+          Announcement(
+            tick: tick(3), isFull: false,
+            buckets: [BucketAnnouncement(facts: changed, start: 32, reset: false)]),
+          complete: true))
+    // Another subscription that leads to the same bucket is told without its rows.
+    changed.subscriptions = [0]
+    #expect(
+      machine.announce(tick(3), buckets: [changed])
+        == .send(
+          Announcement(
+            tick: tick(3), isFull: false,
+            buckets: [BucketAnnouncement(facts: changed, start: 32, reset: false)])))
+    #expect(machine.next() == .complete)
+  }
 }
