@@ -147,7 +147,7 @@ public actor Replica {
     expected = state.announcedCounts.reduce(0) { sum, bucket in
       sum + max(0, bucket.value - (new.contains(bucket.key) ? 0 : held[bucket.key] ?? 0))
     }
-    return .progress(progress)
+    return .announced(line, progress)
   }
 
   private func receiveRows(_ line: [UInt8]) throws -> ReplicaEvent {

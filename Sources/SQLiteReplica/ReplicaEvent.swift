@@ -2,7 +2,9 @@ package import SyncProtocol
 
 /// What a line did to a replica.
 package enum ReplicaEvent: Sendable, Equatable {
-  /// Rows are on their way.
+  /// A checkpoint is announced; its rows are on their way.
+  case announced(CheckpointLine, DownloadProgress)
+  /// Rows have come, and more are on their way.
   case progress(DownloadProgress)
   /// A checkpoint is visible and durable.
   case applied(AppliedCheckpoint)

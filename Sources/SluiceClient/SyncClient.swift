@@ -1,6 +1,6 @@
 package import HTTPTransport
 public import SQLiteReplica
-import SyncProtocol
+package import SyncProtocol
 
 /// Keeps a replica in step with its gateway.
 ///
@@ -24,9 +24,7 @@ public final class SyncClient: Sendable {
   public struct Options: Sendable {
     /// The client's parameters: the text of a JSON object.
     public var parameters: String = "{}"
-    /// Streams to subscribe to.
-    public var subscriptions: [Subscription] = []
-    /// Whether streams that subscribe themselves are wanted.
+    /// Whether the streams are wanted that clients have without asking (`auto_subscribe`).
     public var includesDefaults = true
     public var backoff = Backoff()
     /// How many failures in a row `syncOnce()` bears.
@@ -42,27 +40,13 @@ public final class SyncClient: Sendable {
     public init() {}
   }
 
-  /// One stream to subscribe to.
-  public struct Subscription: Sendable, Equatable {
-    public var stream: String
-    /// The text of a JSON object.
-    public var parameters: String
-    /// The priority in place of the rules'; a lower number is visible earlier.
-    public var priority: Int?
-
-    public init(stream: String, parameters: String = "{}", priority: Int? = nil) {
-      self.stream = stream
-      self.parameters = parameters
-      self.priority = priority
-    }
-  }
-
   /// The replica that is kept in step.
   public let replica: Replica
   private let url: String
   private let options: Options
   private let token: TokenProvider
   private let transport: any HTTPTransport
+  private let registry = SubscriptionRegistry()
   private let statusHub = StatusHub<SyncStatus>(
     latest: SyncStatus(), bufferSize: 1, replaysLatest: true)
   private let checkpointHub = StatusHub<AppliedCheckpoint>(bufferSize: 1024, replaysLatest: false)
@@ -82,18 +66,69 @@ public final class SyncClient: Sendable {
     url: String, replica: Replica, options: Options = Options(), transport: any HTTPTransport,
     token: @escaping TokenProvider
   ) throws {
-    for text in [options.parameters] + options.subscriptions.map(\.parameters) {
-      guard StreamRequest.isObject(text) else {
-        throw SyncFailure(
-          kind: .replica, code: "SLUICE_CLIENT_PARAMETERS",
-          message: "Parameters must be the text of a JSON object.")
-      }
+    guard StreamRequest.isObject(options.parameters) else {
+      throw SyncFailure(
+        kind: .replica, code: "SLUICE_CLIENT_PARAMETERS",
+        message: "Parameters must be the text of a JSON object.")
     }
     self.url = url.hasSuffix("/") ? String(url.dropLast()) : url
     self.replica = replica
     self.options = options
     self.transport = transport
     self.token = token
+  }
+
+  // MARK: Subscribing
+
+  /// Subscribes to a stream of the rules.
+  ///
+  /// ```swift
+  /// let list = client.subscribe("lists", parameters: ["list": .string("a1")])
+  /// …
+  /// list.cancel()
+  /// ```
+  ///
+  /// What it leads to comes into the replica, and leaves it again after `cancel()`. A client that is connected asks the
+  /// gateway at once, and goes on from what it holds; `SyncStatus.subscriptions` tells what came of it. Subscriptions last as
+  /// long as the client: an application subscribes anew when it starts.
+  ///
+  /// - Parameters:
+  ///   - stream: The stream's name.
+  ///   - parameters: What the stream's queries read with `subscription.parameter()`.
+  ///   - priority: The priority in place of the rules', from 0 to 3; a lower number is visible earlier.
+  /// - Precondition: The priority is 0 to 3, and the name is not empty.
+  public func subscribe(
+    _ stream: String, parameters: [String: JSONValue] = [:], priority: Int? = nil
+  ) -> Subscription {
+    precondition(!stream.isEmpty, "a stream has a name")
+    precondition((0...3).contains(priority ?? 0), "a priority is 0 to 3")
+    return subscribe(
+      StreamSubscription(
+        stream: stream, parametersJSON: JSONValue.object(parameters).text,
+        overridePriority: priority))
+  }
+
+  package func subscribe(_ subscription: StreamSubscription) -> Subscription {
+    Subscription(registry, subscription)
+  }
+
+  /// One stream subscribed to, until it is cancelled. Letting go of it changes nothing.
+  public final class Subscription: Sendable {
+    public let stream: String
+    /// The text of a JSON object.
+    public let parameters: String
+    private let registry: SubscriptionRegistry
+    private let id: Int
+
+    init(_ registry: SubscriptionRegistry, _ subscription: StreamSubscription) {
+      self.registry = registry
+      stream = subscription.stream
+      parameters = subscription.parametersJSON
+      id = registry.add(subscription)
+    }
+
+    /// Ends the subscription. What it alone led to leaves the replica.
+    public func cancel() { registry.remove(id) }
   }
 
   // MARK: Observing
@@ -169,6 +204,8 @@ public final class SyncClient: Sendable {
   // MARK: Steps
 
   private struct OpenStream {
+    /// The subscriptions that it was opened with.
+    var version: Int
     var chunks: TransportBody.AsyncIterator
     var splitter = LineSplitter()
   }
@@ -190,21 +227,21 @@ public final class SyncClient: Sendable {
     _ stream: inout OpenStream?, _ bearer: String, _ machine: inout SyncStateMachine
   ) async throws -> SyncStateMachine.Action {
     do {
+      let (version, subscriptions) = registry.current
+      machine.opening(with: subscriptions)
       let start = try await replica.begin()
       let request = StreamRequest(
         clientID: start.clientID, schema: start.schema, buckets: start.positions,
         parametersJSON: options.parameters,
-        subscriptions: options.subscriptions.map {
-          StreamSubscription(
-            stream: $0.stream, parametersJSON: $0.parameters, overridePriority: $0.priority)
-        }, includeDefaults: options.includesDefaults)
-      let response = try await transport.send(
-        TransportRequest(
-          method: "POST", url: url + "/v1/stream",
-          headers: [
-            ("Authorization", "Bearer " + bearer), ("Content-Type", "application/json"),
-            ("Accept", "application/x-ndjson"),
-          ], body: request.encoded()))
+        subscriptions: subscriptions, includeDefaults: options.includesDefaults)
+      let call = TransportRequest(
+        method: "POST", url: url + "/v1/stream",
+        headers: [
+          ("Authorization", "Bearer " + bearer), ("Content-Type", "application/json"),
+          ("Accept", "application/x-ndjson"),
+        ], body: request.encoded())
+      let transport = transport
+      let response = try await registry.whileCurrent(version) { try await transport.send(call) }
       guard response.status == 200 else {
         let body = try await response.body.collect(upTo: 64 << 10)
         return machine.refused(
@@ -213,10 +250,11 @@ public final class SyncClient: Sendable {
             .seconds(min(max($0, 0), 3600))
           }, jitter: options.jitter())
       }
-      stream = OpenStream(chunks: response.body.makeAsyncIterator())
+      stream = OpenStream(version: version, chunks: response.body.makeAsyncIterator())
       return machine.opened()
-    } catch let error as CancellationError {
-      throw error
+    } catch is CancellationError {
+      try Task.checkCancellation()
+      return machine.subscriptionsChanged()
     } catch {
       return machine.failed(SyncFailure(error), jitter: options.jitter())
     }
@@ -236,13 +274,19 @@ public final class SyncClient: Sendable {
         }
         return machine.received(event, checkpoint: checkpoint, jitter: options.jitter())
       }
-      guard let chunk = try await stream?.chunks.next() else {
-        return machine.streamEnded(jitter: options.jitter())
-      }
+      guard let open = stream,
+        let chunk = try await registry.whileCurrent(
+          open.version,
+          {
+            var chunks = open.chunks
+            return try await chunks.next()
+          })
+      else { return machine.streamEnded(jitter: options.jitter()) }
       stream?.splitter.append(chunk)
       return .read
-    } catch let error as CancellationError {
-      throw error
+    } catch is CancellationError {
+      try Task.checkCancellation()
+      return machine.subscriptionsChanged()
     } catch {
       return machine.failed(SyncFailure(error), jitter: options.jitter())
     }

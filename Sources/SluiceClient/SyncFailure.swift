@@ -38,6 +38,10 @@ extension SyncFailure {
     self.init(kind: .refused, code: body.code, message: body.message, hint: body.hint)
   }
 
+  init(_ error: SubscriptionError) {
+    self.init(kind: .refused, code: error.code, message: error.message)
+  }
+
   /// What an error of the transport, the replica or the protocol means.
   init(_ error: any Error) {
     switch error {

@@ -53,6 +53,7 @@ struct SyncStateMachine {
   /// Whether the application had nothing newer when the token was about to expire.
   private var tokenIsLatest = false
   private(set) var status = SyncStatus()
+  private var subscriptions = SubscriptionTracker()
 
   init(mode: Mode, backoff: Backoff, lastCheckpoint: CheckpointTime?) {
     self.mode = mode
@@ -74,6 +75,15 @@ struct SyncStateMachine {
     guard case .waiting(let thenFetchToken) = state else { return open() }
     return thenFetchToken ? fetchToken() : open()
   }
+
+  /// The request is being sent with these.
+  mutating func opening(with subscriptions: [StreamSubscription]) {
+    self.subscriptions.open(subscriptions)
+    status.subscriptions = self.subscriptions.statuses
+  }
+
+  /// The application subscribes to something else than the stream was opened with.
+  mutating func subscriptionsChanged() -> Action { open() }
 
   /// The gateway has answered 200.
   mutating func opened() -> Action {
@@ -107,9 +117,16 @@ struct SyncStateMachine {
     case .progress(let progress):
       status.download = progress
       failures = 0
+    case .announced(let line, let progress):
+      status.download = progress
+      failures = 0
+      subscriptions.announced(line)
+      status.subscriptions = subscriptions.statuses
     case .applied(let applied):
       status.download = nil
       failures = 0
+      subscriptions.applied(priority: applied.priority)
+      status.subscriptions = subscriptions.statuses
       guard applied.priority == nil else { return .read }
       replicaFailures = 0
       status.lastCheckpoint = checkpoint

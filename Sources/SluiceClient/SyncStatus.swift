@@ -20,6 +20,8 @@ public struct SyncStatus: Sendable, Equatable {
   public internal(set) var lastCheckpoint: CheckpointTime?
   /// What went wrong last; nil as soon as the gateway answers well again.
   public internal(set) var failure: SyncFailure?
+  /// What came of each subscription of the open stream, and of the streams that clients have without asking.
+  public internal(set) var subscriptions: [SubscriptionStatus] = []
 
   public init() {}
 }

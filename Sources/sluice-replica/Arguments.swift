@@ -1,4 +1,5 @@
 import Foundation
+import SyncProtocol
 
 /// The command line is not one that means something.
 struct UsageError: Error {
@@ -32,7 +33,9 @@ struct Arguments {
       --token-file FILE    a file that holds it, read again whenever a new one is needed
       --db FILE            the SQLite database; made if there is none
       --parameters JSON    the client's parameters, a JSON object
-      --subscribe STREAM   a stream to subscribe to; may be given again
+      --subscribe STREAM   a stream to subscribe to, NAME or 'NAME?key=value&key=value'; may be given again.
+                           A value that is JSON counts as such, any other as text
+      --no-defaults        leave out the streams that clients have without asking
       --format text|json   how to print (default text)
       --help               this
 
@@ -44,7 +47,8 @@ struct Arguments {
   private(set) var wantsHelp = false
   private(set) var format: Format = .text
   private(set) var parameters = "{}"
-  private(set) var subscriptions: [String] = []
+  private(set) var subscriptions: [StreamSubscription] = []
+  private(set) var includesDefaults = true
   private var urlOption: String?
   private var tokenOption: String?
   private var tokenFile: String?
@@ -64,6 +68,10 @@ struct Arguments {
         wantsHelp = true
         continue
       }
+      if name == "--no-defaults" {
+        includesDefaults = false
+        continue
+      }
       guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
         throw UsageError(message: "\(name) needs a value.")
       }
@@ -81,7 +89,12 @@ struct Arguments {
     case "--token-file": tokenFile = value
     case "--db": databaseOption = value
     case "--parameters": parameters = value
-    case "--subscribe": subscriptions.append(value)
+    case "--subscribe":
+      do {
+        subscriptions.append(try StreamSubscription(parsing: value))
+      } catch {
+        throw UsageError(message: "--subscribe: \(error.message) \(error.hint ?? "")")
+      }
     case "--format":
       guard let format = Format(rawValue: value) else {
         throw UsageError(message: "--format must be text or json.")

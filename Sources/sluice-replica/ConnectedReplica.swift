@@ -1,5 +1,6 @@
 import SQLiteReplica
 import SluiceClient
+import SyncProtocol
 
 extension Arguments {
   /// The replica and the client that the options name.
@@ -9,11 +10,13 @@ extension Arguments {
     let token = try tokenSource()
     var options = SyncClient.Options()
     options.parameters = parameters
-    options.subscriptions = subscriptions.map { SyncClient.Subscription(stream: $0) }
+    options.includesDefaults = includesDefaults
     // What is wrong with the command line shows before a database is made.
     _ = try token()
     let replica = try await Replica.open(path: path)
-    return try SyncClient(url: url, replica: replica, options: options) { try token() }
+    let client = try SyncClient(url: url, replica: replica, options: options) { try token() }
+    for subscription in subscriptions { _ = client.subscribe(subscription) }
+    return client
   }
 }
 

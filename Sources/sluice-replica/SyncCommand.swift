@@ -43,6 +43,8 @@ struct SyncCommand {
       writer.append(literal: "}\n")
       Terminal.write(String(decoding: writer.take(), as: UTF8.self))
     }
+    let troubles = client.status.subscriptions.compactMap(\.trouble)
+    guard troubles.isEmpty else { throw SubscriptionTroubles(texts: troubles) }
   }
 
   private func showProgress(of client: SyncClient) async {
@@ -54,6 +56,20 @@ struct SyncCommand {
         Terminal.writeOver(failure.message)
       }
     }
+  }
+}
+
+/// Subscriptions that gave nothing, or not everything.
+struct SubscriptionTroubles: Error, CustomStringConvertible {
+  let texts: [String]
+
+  var description: String { texts.joined(separator: "\n") }
+}
+
+extension SubscriptionStatus {
+  /// What went wrong, in a line that names the subscription.
+  var trouble: String? {
+    failure.map { "\(stream)\(parameters.map { $0 == "{}" ? "" : " \($0)" } ?? ""): \($0)" }
   }
 }
 

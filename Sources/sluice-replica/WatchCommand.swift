@@ -62,11 +62,16 @@ struct WatchCommand {
 
   private func showTroubles(_ statuses: AsyncStream<SyncStatus>) async {
     var shown: SyncFailure?
+    var troubles: Set<String> = []
     var barIsOpen = false
     for await status in statuses {
       if let failure = status.failure, failure != shown { Terminal.writeError("\(failure)") }
       if status.failure == nil, shown != nil { Terminal.writeError("connected again") }
       shown = status.failure
+      for trouble in status.subscriptions.compactMap(\.trouble)
+      where troubles.insert(trouble).inserted {
+        Terminal.writeError(trouble)
+      }
       guard Terminal.isInteractive, arguments.format == .text else { continue }
       if let download = status.download, download.expected > 1000 {
         Terminal.writeOver(Terminal.progress(download.downloaded, of: download.expected))
