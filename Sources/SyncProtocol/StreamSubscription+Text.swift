@@ -59,8 +59,8 @@ extension StreamSubscription {
       else { throw wrong("has a % without two hexadecimal digits") }
       bytes.append(high << 4 | low)
     }
-    guard let string = String(validating: bytes, as: UTF8.self) else {
-      throw wrong("is not UTF-8")
+    guard let string = String(validating: bytes, as: UTF8.self), !bytes.contains(0) else {
+      throw wrong("is not UTF-8, or contains U+0000")
     }
     return string
   }

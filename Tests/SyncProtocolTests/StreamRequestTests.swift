@@ -67,7 +67,13 @@ struct StreamRequestTests {
       "{\"buckets\":{\"\":\"2026-11-30T02:05:11.123456Z,1,0\"}}", "{\"parameters\":[]}",
       "{\"parameters\":\"x\"}", "{\"subscriptions\":{}}", "{\"subscriptions\":[1]}",
       "{\"subscriptions\":[{}]}",
-      "{\"subscriptions\":[{\"stream\":\"s\",\"override_priority\":9}]}",
+      "{\"subscriptions\":[{\"stream\":\"s\",\"override_priority\":4}]}",
+      "{\"subscriptions\":[{\"stream\":\"s\",\"override_priority\":-1}]}",
+      "{\"subscriptions\":[{\"stream\":\"s\",\"override_priority\":1.5}]}",
+      "{\"subscriptions\":[{\"stream\":\"s\",\"stream\":\"t\"}]}",
+      "{\"subscriptions\":[{\"stream\":\"\"}]}", "{\"subscriptions\":[{\"stream\":null}]}",
+      "{\"subscriptions\":[{\"stream\":\"s\",\"parameters\":[]}]}",
+      "{\"subscriptions\":[{\"stream\":\"s\",\"parameters\":\"{}\"}]}",
       "{\"include_defaults\":1}", "{\"client_id\":\"a\",\"client_id\":\"b\"}",
       "{\"buckets\":{\"a\":\"2026-11-30T02:05:11.123456Z,1,0\",\"\\u0061\":\"2026-11-30T02:05:11.123456Z,1,0\"}}",
     ])
@@ -109,6 +115,18 @@ struct StreamRequestTests {
     #expect(code("{\"x\":\"\(String(repeating: "a", count: 1 << 20))\"}") == "SLUICE_REQUEST_SIZE")
     let wide = String(repeating: "a", count: 70 << 10)
     #expect(code("{\"parameters\":{\"a\":\"\(wide)\"}}") == "SLUICE_REQUEST_SIZE")
+    #expect(
+      code("{\"subscriptions\":[{\"stream\":\"s\",\"parameters\":{\"a\":\(deep)")
+        == "SLUICE_REQUEST_DEPTH")
+    #expect(
+      code("{\"subscriptions\":[{\"stream\":\"s\",\"parameters\":{\"a\":\"\(wide)\"}}]}")
+        == "SLUICE_REQUEST_SIZE")
+    // The same stream again and again is no error, up to the limit.
+    let subscription = "{\"stream\":\"s\",\"parameters\":null,\"override_priority\":null}"
+    for (count, expected) in [(1000, nil), (1001, "SLUICE_REQUEST_SIZE")] {
+      let list = [String](repeating: subscription, count: count).joined(separator: ",")
+      #expect(code("{\"subscriptions\":[\(list)]}") == expected)
+    }
     let buckets = (0..<3000).map { "\"b\($0)\":\"2026-11-30T02:05:11.123456Z,1,0\"" }
     #expect(
       code("{\"buckets\":{\(buckets.joined(separator: ","))}}") == "SLUICE_REQUEST_SIZE")

@@ -25,7 +25,7 @@ struct StreamSubscriptionTests {
 
   @Test(
     "what cannot be read is refused",
-    arguments: ["", "?a=1", "s?a", "s?a=1&a=2", "s?a=%4", "s?a=%zz", "s?a=%FF"])
+    arguments: ["", "?a=1", "s?a", "s?a=1&a=2", "s?a=%4", "s?a=%zz", "s?a=%FF", "s?a=%00", "s%00"])
   func refuses(text: String) {
     #expect(throws: ProtocolError.self) { try StreamSubscription(parsing: text) }
   }

@@ -11,10 +11,12 @@ extension Gateway {
     try await responder.respond(json: writer.take())
   }
 
+  /// `GET /v1/buckets?subscribe=<stream>&defaults=false`
   func answerBuckets(
     _ request: HTTPRequest, _ responder: HTTPResponder, for token: VerifiedToken
   ) async throws {
-    let view = try await source.view(of: ViewRequest(claimsJSON: token.claimsJSON))
+    let query = try PageQuery(request.query, maximum: nil)
+    let view = try await source.view(of: query.view(for: token))
     let position = SyncPosition(stamp: view.tick.stamp, id: view.tick.boundary).shortText
     var writer = JSONWriter(reserving: 128 + 128 * view.buckets.count)
     writer.append(literal: "{\"tick\":")
@@ -38,13 +40,13 @@ extension Gateway {
     try await responder.respond(json: writer.take())
   }
 
-  /// `GET /v1/buckets/{name}/rows?after=<stamp>,<id>&limit=n`
+  /// `GET /v1/buckets/{name}/rows?after=<stamp>,<id>&limit=n`, and the subscriptions that lead to the bucket
   func answerRows(
     of name: BucketName, _ request: HTTPRequest, _ responder: HTTPResponder,
     for token: VerifiedToken
   ) async throws {
-    let query = try RowsQuery(request.query, maximum: configuration.pageRows)
-    let view = try await source.view(of: ViewRequest(claimsJSON: token.claimsJSON))
+    let query = try PageQuery(request.query, maximum: configuration.pageRows)
+    let view = try await source.view(of: query.view(for: token))
     guard let bucket = view.buckets.first(where: { $0.name == name }) else {
       throw Refusal.noBucket
     }
@@ -70,26 +72,47 @@ extension Gateway {
   }
 }
 
-/// The parameters of a request for rows.
-struct RowsQuery: Equatable {
+/// The parameters of a request for a page.
+struct PageQuery: Equatable {
   var after: SyncPosition?
   var limit: Int
+  var subscriptions: [StreamSubscription] = []
+  var includeDefaults = true
 
-  init(_ query: [(name: String, value: String)], maximum: Int) throws {
-    var limit = min(1000, maximum)
+  /// `maximum` is the highest limit, nil where there are no rows to limit.
+  init(_ query: [(name: String, value: String)], maximum: Int?) throws {
+    limit = min(1000, maximum ?? 0)
     for (name, value) in query {
       switch name {
-      case "after":
+      case "subscribe":
+        subscriptions.append(try StreamSubscription(parsing: value))
+      case "defaults":
+        guard value == "true" || value == "false" else {
+          throw Refusal.badParameter("defaults must be true or false")
+        }
+        includeDefaults = value == "true"
+      case "after" where maximum != nil:
         after = try SyncPosition(parsing: value)
-      case "limit":
-        guard let number = Int(value), (1...maximum).contains(number) else {
-          throw Refusal.badParameter("limit must be a number from 1 to \(maximum)")
+      case "limit" where maximum != nil:
+        guard let maximum, let number = Int(value), (1...maximum).contains(number) else {
+          throw Refusal.badParameter("limit must be a number from 1 to \(maximum ?? 0)")
         }
         limit = number
       default:
-        throw Refusal.badParameter("only after and limit can be given")
+        throw Refusal.badParameter(
+          maximum == nil
+            ? "only subscribe and defaults can be given"
+            : "only after, limit, subscribe and defaults can be given")
       }
     }
-    self.limit = limit
+    let most = StreamRequest.Limits().subscriptions
+    guard subscriptions.count <= most else {
+      throw Refusal.badParameter("subscribe can be given \(most) times")
+    }
+  }
+
+  func view(for token: VerifiedToken) -> ViewRequest {
+    ViewRequest(
+      claimsJSON: token.claimsJSON, subscriptions: subscriptions, includeDefaults: includeDefaults)
   }
 }
