@@ -4,10 +4,14 @@ import SyncRules
 struct Arguments: Sendable, Equatable {
   var words: [String] = []
   var values: [String: String] = [:]
+  /// The values of options that may be given more than once, in their order.
+  var lists: [String: [String]] = [:]
   var flags: Set<String> = []
   var wantsHelp = false
 
   subscript(_ name: String) -> String? { values[name] }
+
+  func all(_ name: String) -> [String] { lists[name] ?? [] }
 
   func has(_ flag: String) -> Bool { flags.contains(flag) }
 
@@ -77,6 +81,10 @@ enum ArgumentParser {
     guard option.choices.isEmpty || option.choices.contains(value) else {
       throw UsageError(message: "\(name) is one of \(option.choices.joined(separator: ", "))")
     }
-    result.values[name] = value
+    if option.isRepeatable {
+      result.lists[name, default: []].append(value)
+    } else {
+      result.values[name] = value
+    }
   }
 }

@@ -8,6 +8,8 @@ struct CommandDescription: Sendable {
     var help: String
     /// The values that are accepted; empty for any.
     var choices: [String] = []
+    /// Whether it may be given more than once.
+    var isRepeatable = false
 
     static func flag(_ name: String, _ help: String) -> Option {
       Option(name: name, value: nil, help: help)
@@ -17,6 +19,10 @@ struct CommandDescription: Sendable {
       _ name: String, _ value: String, _ help: String, choices: [String] = []
     ) -> Option {
       Option(name: name, value: value, help: help, choices: choices)
+    }
+
+    static func list(_ name: String, _ value: String, _ help: String) -> Option {
+      Option(name: name, value: value, help: help, isRepeatable: true)
     }
   }
 

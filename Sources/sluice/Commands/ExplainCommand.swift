@@ -2,7 +2,9 @@ import BucketStorage
 import Foundation
 import Postgres
 import SQLGeneration
+import SyncProtocol
 import SyncRules
+import SyncService
 
 /// Shows what rules mean: the SQL that they become, and what a user would hold.
 enum ExplainCommand: Subcommand {
@@ -16,23 +18,51 @@ enum ExplainCommand: Subcommand {
       .config, .database, .format,
       .value("--claims", "JSON", "list the buckets that a token with these claims gets"),
       .value("--token", "T", "the same, with the claims of this token, which is not verified"),
+      .list(
+        "--subscribe", "STREAM",
+        "with a subscription to this stream, NAME or 'NAME?key=value&key=value'; may be given again"
+      ),
+      .flag("--no-defaults", "without the streams that clients have without asking"),
     ])
 
   static func run(_ arguments: Arguments, _ console: Console) async throws -> ExitStatus {
-    let claims = try claims(arguments)
+    let request = try request(arguments)
     let access = try DatabaseAccess(arguments)
     let catalog = try await access.catalog()
     let pipeline = try RulesPipeline.run(
       path: try access.rulesPath(arguments), catalog: catalog)
     let rules = try pipeline.requireCompiled(console)
-    let buckets = try await claims.asyncMap { try await held(by: $0, access) }
-    let explanation = Explanation(rules, buckets: buckets)
+    var held: StreamView?
+    if let request { held = try await Self.held(by: request, access) }
+    let explanation = Explanation(rules, held: held)
     if arguments.wantsJSON {
       try console.print(json: explanation)
     } else {
       console.print(explanation.text)
     }
     return .done
+  }
+
+  /// What a client with the claims would ask; nil when none were given.
+  private static func request(_ arguments: Arguments) throws -> ViewRequest? {
+    guard let claims = try claims(arguments) else {
+      guard arguments.all("--subscribe").isEmpty, !arguments.has("--no-defaults") else {
+        throw UsageError(message: "--subscribe and --no-defaults go with --claims or --token")
+      }
+      return nil
+    }
+    return ViewRequest(
+      claimsJSON: claims,
+      subscriptions: try arguments.all("--subscribe").map { try subscription($0) },
+      includeDefaults: !arguments.has("--no-defaults"))
+  }
+
+  private static func subscription(_ text: String) throws -> StreamSubscription {
+    do {
+      return try StreamSubscription(parsing: text)
+    } catch {
+      throw UsageError(message: "--subscribe: \(error.message) \(error.hint ?? "")")
+    }
   }
 
   private static func claims(_ arguments: Arguments) throws -> String? {
@@ -58,23 +88,11 @@ enum ExplainCommand: Subcommand {
 
   /// By the rules in force in the database, which hold the rows that parameters come from.
   private static func held(
-    by claims: String, _ access: DatabaseAccess
-  ) async throws -> [Explanation.Bucket] {
+    by request: ViewRequest, _ access: DatabaseAccess
+  ) async throws -> StreamView {
     let pool = access.pool(size: 1)
-    let store = BucketStore(pool: pool)
-    let state = try await store.checkpoint(for: RequestContext(claimsJSON: claims))
+    let view = try await StorageSource(store: BucketStore(pool: pool)).view(of: request)
     await pool.close()
-    return state.buckets.map {
-      Explanation.Bucket(name: $0.name, priority: $0.priority, count: $0.count)
-    }
-  }
-}
-
-extension Optional {
-  fileprivate func asyncMap<Result>(
-    _ transform: (Wrapped) async throws -> Result
-  ) async throws -> Result? {
-    guard let self else { return nil }
-    return try await transform(self)
+    return view
   }
 }
