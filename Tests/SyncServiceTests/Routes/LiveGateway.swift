@@ -32,11 +32,22 @@ struct LiveGateway {
     configure: (inout ServiceConfiguration) -> Void = { _ in },
     _ body: (LiveGateway) async throws -> Result
   ) async throws -> Result {
+    try await run(
+      schema: schema, compile: { try await Self.compile(rules, source: $0) },
+      configure: configure, body)
+  }
+
+  /// Likewise with compiled rules.
+  static func run<Result: Sendable>(
+    schema: String, compile: (PostgresConnection) async throws -> CompiledRules,
+    configure: (inout ServiceConfiguration) -> Void = { _ in },
+    _ body: (LiveGateway) async throws -> Result
+  ) async throws -> Result {
     try await withDatabase { database in
       let source = try await database.connect()
       try await source.execute(schema)
       _ = try await Installer().install(source)
-      try await deploy(rules, database: database, source: source)
+      try await deploy(try await compile(source), database: database)
       var configuration = ServiceConfiguration()
       configuration.database = database.connectionString
       configuration.listen = .tcp(host: "127.0.0.1", port: 0)
@@ -74,15 +85,25 @@ struct LiveGateway {
   static func deploy(
     _ rules: String, database: TestDatabase, source: PostgresConnection
   ) async throws {
+    try await deploy(try await compile(rules, source: source), database: database)
+  }
+
+  private static func deploy(_ rules: CompiledRules, database: TestDatabase) async throws {
+    try await Deployer(
+      configuration: PostgresConfiguration(connectionString: database.connectionString),
+      loop: TestDatabase.loop
+    ).deploy(rules, source: "")
+  }
+
+  private static func compile(
+    _ rules: String, source: PostgresConnection
+  ) async throws -> CompiledRules {
     let (read, found) = RulesReader.read(rules, fileName: "rules.yaml")
     let catalog = try await CatalogReader().read(source)
     guard let read, let plan = PlanCompiler.compile(read, catalog).plan else {
       throw RulesFailure(findings: found)
     }
-    try await Deployer(
-      configuration: PostgresConfiguration(connectionString: database.connectionString),
-      loop: TestDatabase.loop
-    ).deploy(SQLGenerator.compile(plan), source: rules)
+    return SQLGenerator.compile(plan)
   }
 
   struct RulesFailure: Error {

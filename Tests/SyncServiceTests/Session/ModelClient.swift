@@ -35,12 +35,19 @@ final class ModelClient: LineWriter {
     /// Every row that was ever received, whatever became of it.
     var received: Set<String> = []
     var splitter = LineSplitter()
+    /// What came of the streams, as last told.
+    var streams: [StreamState] = []
   }
 
   let state = Mutex(State())
+  let subscriptions: [StreamSubscription]
   let onComplete: @Sendable (Int) -> Void
 
-  init(onComplete: @escaping @Sendable (Int) -> Void = { _ in }) {
+  init(
+    subscriptions: [StreamSubscription] = [],
+    onComplete: @escaping @Sendable (Int) -> Void = { _ in }
+  ) {
+    self.subscriptions = subscriptions
     self.onComplete = onComplete
   }
 
@@ -49,7 +56,7 @@ final class ModelClient: LineWriter {
       StreamRequest(
         buckets: state.copies.mapValues { copy in
           SyncPosition(stamp: copy.position.stamp, id: copy.position.id, start: copy.start)
-        })
+        }, subscriptions: subscriptions)
     }
   }
 
@@ -105,6 +112,7 @@ extension ModelClient.State {
       }
     }
     checkpoint = line
+    streams = line.streams ?? (line.full ? [] : streams)
   }
 
   private mutating func rows(_ line: [UInt8]) throws {
