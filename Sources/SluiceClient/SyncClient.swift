@@ -188,7 +188,7 @@ public final class SyncClient: Sendable {
         case .read:
           action = try await read(&stream, &machine)
         case .wait(let delay):
-          try await options.sleep(delay)
+          try await rest(for: delay)
           action = machine.waited()
         case .finish: return
         case .fail(let failure): throw failure
@@ -208,6 +208,16 @@ public final class SyncClient: Sendable {
     var version: Int
     var chunks: TransportBody.AsyncIterator
     var splitter = LineSplitter()
+  }
+
+  /// Waits, but not when something else is subscribed to: that may be what the last attempt failed for.
+  private func rest(for delay: Duration) async throws {
+    let sleep = options.sleep
+    do {
+      try await registry.whileCurrent(registry.current.version) { try await sleep(delay) }
+    } catch is CancellationError {
+      try Task.checkCancellation()
+    }
   }
 
   private func fetchToken() async throws -> String {

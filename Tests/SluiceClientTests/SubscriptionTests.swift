@@ -135,6 +135,33 @@ struct SubscriptionTests {
     await #expect(throws: CancellationError.self) { try await running.value }
   }
 
+  @Test("that change end the wait after a failure")
+  func changesWhileWaiting() async throws {
+    let folder = try TemporaryFolder()
+    let transport = ScriptedTransport([
+      .init(status: 422), .init(lines: lines(), isOpen: true),
+    ])
+    var options = SyncClient.Options()
+    options.sleep = { _ in try await Task.sleep(for: .seconds(3600)) }
+    let client = try SyncClient(
+      url: "http://gateway", replica: try await Replica.open(path: folder.path("r.db")),
+      options: options, transport: transport
+    ) { "token" }
+    let tooMuch = client.subscribe("everything")
+    let running = Task { try await client.run() }
+    try await wait(for: client) { status in
+      if case .waiting = status.connection { return true }
+      return false
+    }
+    // The status is told a moment before the wait begins.
+    try await Task.sleep(for: .milliseconds(50))
+    tooMuch.cancel()
+    try await wait(for: client) { $0.lastCheckpoint?.tick == 1 }
+    #expect(try request(transport, 1).subscriptions == [])
+    running.cancel()
+    await #expect(throws: CancellationError.self) { try await running.value }
+  }
+
   @Test("are synced as soon as everything of them is visible, and stay so")
   func partial() {
     var tracker = SubscriptionTracker()
