@@ -168,6 +168,7 @@ import Testing
       let idle = try await StatusReader().read(stage.app)
       #expect(idle.leader == nil)
       #expect(idle.definitions.map(\.state) == ["active"])
+      #expect(idle.definitions.map(\.stream) == [nil])
       #expect(idle.sources.map(\.uncaptured) == [0])
       try await stage.sequencing {
         try await stage.until { try await StatusReader().read(stage.app).leader != nil }

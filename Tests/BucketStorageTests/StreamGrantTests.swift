@@ -49,6 +49,15 @@ import Testing
     }
   }
 
+  @Test func `the status names the stream of each definition`() async throws {
+    try await withStreams { stage in
+      let report = try await StatusReader().read(stage.app)
+      let streams = Dictionary(
+        uniqueKeysWithValues: report.definitions.map { ($0.name, $0.stream) })
+      #expect(streams == ["board|0": "board", "boards|0": "boards", "mine|0": "mine"])
+    }
+  }
+
   @Test func `a change anywhere in a chain is a change of a key that was told`() async throws {
     try await withStreams { stage in
       try await stage.sequencing {

@@ -4,6 +4,8 @@ package import Postgres
 package struct StatusReport: Sendable, Equatable, Codable {
   package struct Definition: Sendable, Equatable, Codable {
     package let name: String
+    /// The stream that it is a part of; nil for a bucket definition, and for what no rules name any more.
+    package let stream: String?
     /// `building`, `active` or `retired`.
     package let state: String
     package let buckets: Int64
@@ -63,7 +65,8 @@ package struct StatusReader: Sendable {
       oldestTransaction: head.firstString(9).flatMap(Double.init),
       definitions: (0..<definitions.rowCount).map { row in
         StatusReport.Definition(
-          name: definitions.string(row, 0) ?? "", state: definitions.string(row, 1) ?? "",
+          name: definitions.string(row, 0) ?? "", stream: definitions.string(row, 5),
+          state: definitions.string(row, 1) ?? "",
           buckets: definitions.int(row, 2) ?? 0, rows: definitions.int(row, 3) ?? 0,
           rowsRead: definitions.int(row, 4) ?? 0)
       },
@@ -92,7 +95,11 @@ package struct StatusReader: Sendable {
 
   private static let definitions = """
     SELECT d.name, d.state, count(h.bucket), coalesce(sum(h.row_count), 0)::bigint,
-      coalesce((SELECT sum(q.rows_read) FROM sluice.queries q WHERE q.definition = d.id), 0)::bigint
+      coalesce((SELECT sum(q.rows_read) FROM sluice.queries q WHERE q.definition = d.id), 0)::bigint,
+      (SELECT min(r.definition -> 'stream' ->> 'name')
+        FROM sluice.generations g, json_array_elements(g.rules::json -> 'definitions') r(definition)
+        WHERE g.state <> 'retired' AND r.definition ->> 'name' = d.name
+          AND r.definition ->> 'contentHash' = d.content_hash)
     FROM sluice.definitions d LEFT JOIN sluice.buckets b ON b.definition = d.id
     LEFT JOIN sluice.bucket_heads h ON h.bucket = b.id
     GROUP BY d.id ORDER BY d.state, d.name

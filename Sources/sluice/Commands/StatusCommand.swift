@@ -35,7 +35,9 @@ enum StatusCommand: Subcommand {
       lines.append("building generation \(building)")
     }
     for definition in report.definitions {
-      var line = "  \(definition.name)  \(definition.state)"
+      var line = "  \(definition.name)"
+      if let stream = definition.stream { line += " of stream \(stream)" }
+      line += "  \(definition.state)"
       line += "  \(definition.buckets) buckets  \(definition.rows) rows"
       if definition.state == "building" { line += "  \(definition.rowsRead) rows read" }
       lines.append(line)
