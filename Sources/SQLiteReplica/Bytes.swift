@@ -16,9 +16,20 @@ func equal(_ left: UnsafeBufferPointer<UInt8>, _ right: [UInt8]) -> Bool {
 /// Whether `left` sorts after `right` in SQLite's BINARY collation.
 @inline(__always)
 func isAfter(_ left: UnsafeBufferPointer<UInt8>, _ right: [UInt8]) -> Bool {
-  guard let base = left.baseAddress else { return false }
+  order(left, right) > 0
+}
+
+/// Whether `left` sorts before `right` in SQLite's BINARY collation.
+@inline(__always)
+func isBefore(_ left: UnsafeBufferPointer<UInt8>, _ right: [UInt8]) -> Bool {
+  order(left, right) < 0
+}
+
+@inline(__always)
+private func order(_ left: UnsafeBufferPointer<UInt8>, _ right: [UInt8]) -> Int {
+  guard let base = left.baseAddress else { return -right.count }
   let order = right.withUnsafeBufferPointer {
     memcmp(base, $0.baseAddress ?? base, min(left.count, $0.count))
   }
-  return order != 0 ? order > 0 : left.count > right.count
+  return order != 0 ? Int(order) : left.count - right.count
 }

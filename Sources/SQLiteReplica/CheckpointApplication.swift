@@ -36,15 +36,11 @@ struct CheckpointApplication {
 
   private func apply() throws -> Outcome {
     let isWhole = completion.priority == nil
-    let before = Set(try store.schema()?.tables.map(\.name) ?? [])
-    if let newSchema { try SchemaChange(store: store).apply(newSchema) }
+    let loaded = try publishFirstLoad()
     let schema = try newSchema ?? store.schema()
-    let writer = try CheckpointWriter(on: connection, schema: schema)
-    if newSchema != nil, let schema {
-      for table in schema.tables where !before.contains(table.name) {
-        try writer.materialize(table: table.name)
-      }
-    }
+    let writer =
+      try newSchema.map { try SchemaChange(store: store).applyAndMaterialize($0) }
+      ?? CheckpointWriter(on: connection, schema: schema)
     try onStep?()
 
     var tallies = try loadTallies()
@@ -70,7 +66,21 @@ struct CheckpointApplication {
       try store.setMeta("applied_at", appliedAt)
     }
     try onStep?()
-    return .applied(rowsChanged: writer.rowsChanged, tables: writer.tablesChanged)
+    return .applied(
+      rowsChanged: loaded.values.reduce(writer.rowsChanged, +),
+      tables: writer.tablesChanged.union(loaded.keys))
+  }
+
+  /// Takes in what was written aside of the first download. A partial checkpoint that would show more than its own waits.
+  private func publishFirstLoad() throws -> [String: Int64] {
+    guard try FirstLoad.isUnderWay(in: store) else { return [:] }
+    if completion.priority != nil {
+      let completing = Set(completion.buckets.map(\.name))
+      guard try FirstLoad.buckets(in: store).isSubset(of: completing) else {
+        throw Refused(outcome: .postponed)
+      }
+    }
+    return try FirstLoad.publish(store)
   }
 
   // MARK: Buckets
@@ -145,7 +155,7 @@ struct CheckpointApplication {
         read.bind(number, at: 1)
         if try read.step() {
           defer { read.reset() }
-          try writer.apply(line: read.bytes(0), to: tally)
+          _ = try writer.apply(line: read.bytes(0), to: tally)
         }
       }
       // At once, so that the rows written next take its place in the file.
@@ -155,7 +165,7 @@ struct CheckpointApplication {
     }
     for line in unstaged where wanted?.contains(line.bucket) ?? true {
       guard let tally = tallies[line.bucket] else { continue }
-      try line.bytes.withUnsafeBufferPointer { try writer.apply(line: $0, to: tally) }
+      _ = try line.bytes.withUnsafeBufferPointer { try writer.apply(line: $0, to: tally) }
     }
     if let wanted {
       for name in wanted {
@@ -169,8 +179,8 @@ struct CheckpointApplication {
 
 /// A line of rows that has come.
 struct StagedLine {
-  let bucket: BucketName
   let bytes: [UInt8]
-  let next: SyncPosition
-  let operations: Int
+  let header: RowsLineDecoder.Header
+
+  var bucket: BucketName { header.bucket }
 }

@@ -24,36 +24,42 @@ final class CheckpointWriter {
     let name: [UInt8]
     /// nil = the schema does not have the table; its rows' data is kept with the memberships.
     let writer: TableWriter?
-    /// No row held has an id after this one.
-    var last: [UInt8]
-    var hasRows: Bool
+    /// Whether the row before was a new one, so that the next may be new as well.
+    var expectsNewRows = true
+    /// Of the ids between these two, no row is held: new rows that come in the order of their ids fall into one such gap after
+    /// another.
+    private var gap: (start: [UInt8], end: [UInt8]?)?
 
-    init(number: Int64, name: [UInt8], writer: TableWriter?, last: [UInt8]?) {
+    init(number: Int64, name: [UInt8], writer: TableWriter?) {
       self.number = number
       self.name = name
       self.writer = writer
-      self.last = last ?? []
-      hasRows = last != nil
     }
 
-    /// Whether no membership of this row can exist, because its id comes after all others.
+    /// Whether the id is known to be free.
     @inline(__always)
-    func isBeyondLast(_ object: UnsafeBufferPointer<UInt8>) -> Bool {
-      !hasRows || isAfter(object, last)
+    func isInGap(_ object: UnsafeBufferPointer<UInt8>) -> Bool {
+      guard let gap, isAfter(object, gap.start) else { return false }
+      return gap.end.map { isBefore(object, $0) } ?? true
     }
 
+    /// The id is free, and so are all up to `end`.
+    func openGap(at object: UnsafeBufferPointer<UInt8>, end: [UInt8]?) {
+      gap = (Array(object), end)
+    }
+
+    /// The id was in the gap and is free no more.
     @inline(__always)
-    func noteLast(_ object: UnsafeBufferPointer<UInt8>) {
-      guard isBeyondLast(object) else { return }
-      last.removeAll(keepingCapacity: true)
-      last.append(contentsOf: object)
-      hasRows = true
+    func narrowGap(to object: UnsafeBufferPointer<UInt8>) {
+      gap?.start.removeAll(keepingCapacity: true)
+      gap?.start.append(contentsOf: object)
     }
   }
 
   private let connection: SQLiteConnection
   private let memberships: MembershipTable
   private let schema: PublishedSchema?
+  private let isHidden: Bool
   private var targets: [[UInt8]: Target] = [:]
   private var recent: Target?
   private var objectScratch: [UInt8] = []
@@ -70,17 +76,21 @@ final class CheckpointWriter {
   private var changed: Set<[UInt8]> = []
   private var lastChanged: Target?
 
-  init(on connection: SQLiteConnection, schema: PublishedSchema?) throws {
+  /// With `isHidden`, the tables of the schema are those that `FirstLoad` has hidden.
+  init(on connection: SQLiteConnection, schema: PublishedSchema?, isHidden: Bool = false) throws {
     self.connection = connection
     self.schema = schema
+    self.isHidden = isHidden
     memberships = try MembershipTable(on: connection)
   }
 
   // MARK: Operations
 
   /// Applies every operation of one line of rows.
-  func apply(line: UnsafeBufferPointer<UInt8>, to tally: Tally) throws {
-    _ = try RowsLineDecoder.decode(line) { operation in
+  func apply(
+    line: UnsafeBufferPointer<UInt8>, to tally: Tally
+  ) throws -> RowsLineDecoder.Header {
+    try RowsLineDecoder.decode(line) { operation in
       let target = try self.target(operation.table)
       if operation.objectID.hasEscapes {
         objectScratch.removeAll(keepingCapacity: true)
@@ -108,19 +118,37 @@ final class CheckpointWriter {
       try remove(own, of: object, in: target, tally)
       return
     }
-    if operation.subkey == nil, let writer = target.writer, target.isBeyondLast(object) {
-      let none = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
-      try memberships.put(
-        table: target.number, object: object, bucket: tally.bucket, subkey: none,
-        id: operation.id, checksum: operation.checksum, data: nil)
+    if operation.subkey == nil, let writer = target.writer, try isNew(object, in: target) {
+      try memberships.insert(
+        table: target.number, object: object, bucket: tally.bucket, id: operation.id,
+        checksum: operation.checksum)
       try writer.upsert(object, data)
       tally.count += 1
       tally.digest ^= operation.checksum
-      target.noteLast(object)
+      target.narrowGap(to: object)
       noteChange(target)
       return
     }
     try put(operation, data, object, in: target, tally)
+  }
+
+  /// Whether the row, which is to be written, is held by no bucket; false as well when it is likely to be held.
+  @inline(__always)
+  private func isNew(
+    _ object: UnsafeBufferPointer<UInt8>, in target: Target
+  ) throws -> Bool {
+    if target.isInGap(object) { return true }
+    guard target.expectsNewRows else { return false }
+    switch try memberships.firstObject(table: target.number, from: object) {
+    case .same:
+      target.expectsNewRows = false
+      return false
+    case .later(let end):
+      target.openGap(at: object, end: end)
+    case .none:
+      target.openGap(at: object, end: nil)
+    }
+    return true
   }
 
   private func put(
@@ -129,6 +157,7 @@ final class CheckpointWriter {
   ) throws {
     let subkey = operation.subkey.map { Array($0.string.utf8) } ?? []
     try memberships.read(table: target.number, object: object, into: &held)
+    target.expectsNewRows = held.isEmpty
     let own = held.firstIndex { $0.bucket == tally.bucket && $0.subkey == subkey }
     if let own {
       // Sent twice: the later entry is what counts.
@@ -152,7 +181,7 @@ final class CheckpointWriter {
     }
     tally.digest ^= operation.checksum
     tally.count += 1
-    target.noteLast(object)
+    if target.isInGap(object) { target.narrowGap(to: object) }
     if wins {
       try target.writer?.upsert(object, data)
       noteChange(target)
@@ -267,14 +296,13 @@ final class CheckpointWriter {
     let number =
       try connection.rows("SELECT number FROM sluice_tables WHERE name = ?1", .text(text)).first?
       .first?.integer ?? 0
-    let last = try connection.rows(
-      "SELECT max(object) FROM sluice_entries WHERE \"table\" = ?1", .integer(number))
+    let storedName = isHidden ? FirstLoad.hiddenName(number) : text
     let published =
-      try schema?.tables.first { $0.name.utf8.elementsEqual(name) } ?? tableLeavingSchema(text)
+      try schema?.tables.first { $0.name.utf8.elementsEqual(name) }
+      ?? tableLeavingSchema(storedName)
     let target = Target(
       number: number, name: name,
-      writer: try published.map { try TableWriter($0, on: connection) },
-      last: last.first?.first?.text.map { Array($0.utf8) })
+      writer: try published.map { try TableWriter($0, named: storedName, on: connection) })
     targets[name] = target
     recent = target
     return target

@@ -11,7 +11,16 @@ final class MembershipTable {
     var hasData: Bool
   }
 
+  /// What is held from one id on.
+  enum FirstObject {
+    case same
+    case later([UInt8])
+    case none
+  }
+
   private let selectStatement: SQLiteStatement
+  private let firstStatement: SQLiteStatement
+  private let insertStatement: SQLiteStatement
   private let putStatement: SQLiteStatement
   private let deleteStatement: SQLiteStatement
   private let setDataStatement: SQLiteStatement
@@ -23,6 +32,11 @@ final class MembershipTable {
       SELECT bucket, subkey, id, checksum, data IS NOT NULL FROM sluice_entries
       WHERE "table" = ?1 AND object = ?2
       """)
+    firstStatement = try connection.prepare(
+      "SELECT object FROM sluice_entries WHERE \"table\" = ?1 AND object >= ?2 ORDER BY object LIMIT 1"
+    )
+    insertStatement = try connection.prepare(
+      "INSERT INTO sluice_entries VALUES (?1, ?2, ?3, '', ?4, ?5, NULL)")
     putStatement = try connection.prepare(
       "INSERT OR REPLACE INTO sluice_entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
     let one = "WHERE \"table\" = ?1 AND object = ?2 AND bucket = ?3 AND subkey = ?4"
@@ -45,6 +59,31 @@ final class MembershipTable {
           id: selectStatement.int64(2), checksum: UInt64(bitPattern: selectStatement.int64(3)),
           hasData: selectStatement.int64(4) != 0))
     }
+  }
+
+  /// The first row that is held, from this id on.
+  func firstObject(
+    table: Int64, from object: UnsafeBufferPointer<UInt8>
+  ) throws -> FirstObject {
+    firstStatement.bind(table, at: 1)
+    firstStatement.bind(text: object, at: 2)
+    guard try firstStatement.step() else { return .none }
+    defer { firstStatement.reset() }
+    let first = Array(firstStatement.bytes(0))
+    return equal(object, first) ? .same : .later(first)
+  }
+
+  /// Adds the first membership of a row.
+  @inline(__always)
+  func insert(
+    table: Int64, object: UnsafeBufferPointer<UInt8>, bucket: Int64, id: Int64, checksum: UInt64
+  ) throws {
+    insertStatement.bind(table, at: 1)
+    insertStatement.bind(text: object, at: 2)
+    insertStatement.bind(bucket, at: 3)
+    insertStatement.bind(id, at: 4)
+    insertStatement.bind(Int64(bitPattern: checksum), at: 5)
+    try insertStatement.run()
   }
 
   @inline(__always)

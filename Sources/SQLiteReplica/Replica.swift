@@ -52,7 +52,8 @@ public actor Replica {
     self.configuration = configuration
     self.queue = queue
     store = try ReplicaStore(path: path)
-    stage = Stage(store: store, memoryLimit: configuration.stageMemory)
+    stage = Stage(
+      store: store, memoryLimit: configuration.stageMemory, onStep: configuration.onStep)
   }
 
   // MARK: A connection's life
@@ -65,6 +66,7 @@ public actor Replica {
     let positions = try store.positions()
     state = DownloadState(requested: positions)
     newSchema = nil
+    stage.schema = nil
     downloaded = try store.stagedOperations()
     expected = downloaded
     return (try store.meta("client_id"), try store.schema()?.hash, positions)
@@ -78,6 +80,9 @@ public actor Replica {
     switch try SyncLine(decoding: line) {
     case .schema(let schema):
       newSchema = schema
+      // Lines that came before it belong to the schema before it.
+      try stage.flush()
+      stage.schema = schema
       return .ignored
     case .checkpoint(let checkpoint): return try receive(checkpoint)
     case .rows: return try receiveRows(line)
@@ -95,6 +100,7 @@ public actor Replica {
     state = nil
     newSchema = nil
     try stage.flush()
+    stage.schema = nil
   }
 
   // MARK: What is held
@@ -116,7 +122,7 @@ public actor Replica {
 
   /// Operations that are downloaded and not visible yet.
   public func stagedOperations() throws -> Int64 {
-    try stage.lines.reduce(store.stagedOperations()) { $0 + Int64($1.operations) }
+    try stage.lines.reduce(store.stagedOperations()) { $0 + Int64($1.header.operations) }
   }
 
   // MARK: Lines
@@ -126,16 +132,13 @@ public actor Replica {
     let actions = try state.receive(line)
     var renewed: Set<BucketName> = []
     if !actions.isEmpty {
-      try store.connection.transaction {
+      try stage.transaction { stage in
         for action in actions {
           switch action {
           case .beginCopy(let bucket, let start):
-            stage.discard(bucket)
-            try store.beginCopy(bucket, start: start)
+            try stage.beginCopy(bucket, start: start)
             renewed.insert(bucket)
-          case .discard(let bucket):
-            stage.discard(bucket)
-            try store.discardDownload(bucket)
+          case .discard(let bucket): try stage.discard(bucket)
           }
         }
       }
@@ -152,11 +155,9 @@ public actor Replica {
 
   private func receiveRows(_ line: [UInt8]) throws -> ReplicaEvent {
     guard let state else { throw ReplicaError.order("A line came outside a connection.") }
-    let header = try RowsLineDecoder.decode(line) { _ in }
-    try state.receiveRows(of: header.bucket)
-    try stage.append(
-      StagedLine(
-        bucket: header.bucket, bytes: line, next: header.next, operations: header.operations))
+    let bucket = try RowsLineDecoder.bucket(of: line)
+    try state.receiveRows(of: bucket)
+    let header = try stage.append(line, of: bucket)
     downloaded += Int64(header.operations)
     return .progress(progress)
   }
@@ -170,8 +171,7 @@ public actor Replica {
     switch try application.run() {
     case .postponed: return .ignored
     case .drifted(let buckets):
-      for bucket in buckets { stage.discard(bucket) }
-      try store.refetch(buckets)
+      try stage.refetch(buckets)
       self.state = nil
       throw ReplicaError.drifted(buckets.map(\.text))
     case .applied(let rowsChanged, let tables):

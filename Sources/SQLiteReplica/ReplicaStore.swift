@@ -10,6 +10,7 @@ import SyncProtocol
 /// | `sluice_tables` | a table's number |
 /// | `sluice_downloads` | a bucket whose rows are on their way |
 /// | `sluice_pages` | a line of rows that is downloaded and not yet applied |
+/// | `sluice_loads` | a bucket of which rows are written that nobody sees yet: see `FirstLoad` |
 struct ReplicaStore {
   let connection: SQLiteConnection
 
@@ -49,6 +50,9 @@ struct ReplicaStore {
         stamp TEXT, id INTEGER, operations INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS sluice_pages (
         number INTEGER PRIMARY KEY, bucket TEXT NOT NULL, line BLOB NOT NULL);
+      CREATE TABLE IF NOT EXISTS sluice_loads (
+        bucket TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL, count INTEGER NOT NULL,
+        digest INTEGER NOT NULL) WITHOUT ROWID;
       """)
     let format = try meta("format")
     if let format, format != ReplicaStore.format {
@@ -83,9 +87,23 @@ struct ReplicaStore {
       .text(name), .text(value))
   }
 
-  /// The schema that the application's tables have.
-  func schema() throws -> PublishedSchema? {
-    guard let text = try meta("schema") else { return nil }
+  func renameMeta(_ name: String, to new: String) throws {
+    try connection.run("UPDATE sluice_meta SET name = ?2 WHERE name = ?1", .text(name), .text(new))
+  }
+
+  /// Whether nothing was ever downloaded or shown.
+  func isBlank() throws -> Bool {
+    let used = try connection.rows(
+      """
+      SELECT EXISTS (SELECT 1 FROM sluice_buckets) OR EXISTS (SELECT 1 FROM sluice_pages)
+        OR EXISTS (SELECT 1 FROM sluice_meta WHERE name IN ('schema', 'tick'))
+      """)
+    return used.first?.first?.integer == 0
+  }
+
+  /// The schema that the application's tables have, or another that is kept as this fact.
+  func schema(_ fact: String = "schema") throws -> PublishedSchema? {
+    guard let text = try meta(fact) else { return nil }
     guard case .schema(let schema) = try SyncLine(decoding: Array(text.utf8)) else { return nil }
     return schema
   }
@@ -151,25 +169,25 @@ struct ReplicaStore {
     return counts
   }
 
-  /// Makes the next request leave these buckets out, so that they are fetched again from nothing.
-  func refetch(_ buckets: [BucketName]) throws {
-    try connection.transaction {
-      for bucket in buckets {
-        try discardDownload(bucket)
-        try connection.run(
-          "UPDATE sluice_buckets SET refetch = 1 WHERE name = ?1", .text(bucket.text))
-      }
-    }
-  }
-
   // MARK: Downloads
 
-  /// Notes that a new copy of a bucket begins, which replaces the one that is held, and forgets what was downloaded of it.
+  /// Notes that a new copy of a bucket begins, which replaces the one that is held, of which nothing has come.
   func beginCopy(_ bucket: BucketName, start: Int64) throws {
-    try discardDownload(bucket)
     try connection.run(
       "INSERT INTO sluice_downloads (bucket, start, replaces) VALUES (?1, ?2, 1)",
       .text(bucket.text), .integer(start))
+  }
+
+  /// Notes how far a bucket's download has got.
+  func noteDownload(_ header: RowsLineDecoder.Header) throws {
+    try connection.run(
+      """
+      INSERT INTO sluice_downloads (bucket, start, replaces, stamp, id, operations)
+      VALUES (?1, coalesce((SELECT start FROM sluice_buckets WHERE name = ?1), 0), 0, ?2, ?3, ?4)
+      ON CONFLICT (bucket) DO UPDATE SET
+        stamp = excluded.stamp, id = excluded.id, operations = operations + excluded.operations
+      """, .text(header.bucket.text), .text(header.next.stamp), .integer(header.next.id),
+      .integer(Int64(header.operations)))
   }
 
   func discardDownload(_ bucket: BucketName) throws {

@@ -8,6 +8,19 @@ struct SchemaChange {
 
   private var connection: SQLiteConnection { store.connection }
 
+  /// Applies the schema, and fills tables that are new in it with the rows that were kept for want of them. Gives the writer
+  /// that did it.
+  @discardableResult
+  func applyAndMaterialize(_ new: PublishedSchema) throws -> CheckpointWriter {
+    let before = Set(try store.schema()?.tables.map(\.name) ?? [])
+    try apply(new)
+    let writer = try CheckpointWriter(on: connection, schema: new)
+    for table in new.tables where !before.contains(table.name) {
+      try writer.materialize(table: table.name)
+    }
+    return writer
+  }
+
   /// Creates and alters tables. A table that has left the schema stays until `dropEmptied` finds that no bucket holds rows of
   /// it.
   func apply(_ new: PublishedSchema) throws {

@@ -14,14 +14,15 @@ final class TableWriter {
   private let selectStatement: SQLiteStatement
   private var scratch: [UInt8] = []
 
-  init(_ table: PublishedTable, on connection: SQLiteConnection) throws {
+  /// Writes to the table that has this name in the database.
+  init(_ table: PublishedTable, named storedName: String, on connection: SQLiteConnection) throws {
     let published = table.replicaColumns
     columns = published.map { Column(name: Array($0.name.utf8), kind: $0.type) }
     var positions: [[UInt8]: Int] = [:]
     for (index, column) in columns.enumerated() { positions[column.name] = index }
     self.positions = positions
 
-    let name = quoted(table.name)
+    let name = quoted(storedName)
     let names = published.map { quoted($0.name) }
     let places = (0...columns.count).map { "?\($0 + 1)" }.joined(separator: ", ")
     let action =

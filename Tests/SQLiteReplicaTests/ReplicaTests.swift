@@ -153,6 +153,33 @@ struct ReplicaTests {
     #expect(try await fixture.replica.stagedOperations() == 0)
   }
 
+  @Test(
+    "rules that change in the midst of a first download keep its rows, and show nothing of it before its end"
+  )
+  func rulesChangeDuringFirstDownload() async throws {
+    var configuration = Replica.Configuration()
+    configuration.stageMemory = 0
+    let fixture = try await ReplicaFixture(configuration: configuration)
+    let narrow = PublishedTable(
+      name: "todos", columns: [PublishedColumn(name: "title", type: .text)])
+    _ = try await fixture.replica.begin()
+    try await fixture.send(schema: narrow)
+    try await fixture.send(checkpoint: 2, [fixture.bucket("b", 3, digest: 1 ^ 2 ^ 3)])
+    try await fixture.send(rows: "b", [("t1", 1, #"{"title":"a"}"#)])
+    try await fixture.replica.end()
+
+    let start = try await fixture.replica.begin()
+    #expect(start.schema == nil)
+    #expect(start.positions["b"]?.id == 1)
+    try await fixture.send(schema: ReplicaFixture.todos)
+    try await fixture.send(checkpoint: 2, [fixture.bucket("b", 3, digest: 1 ^ 2 ^ 3)])
+    try await fixture.send(rows: "b", [("t2", 2, #"{"title":"b","n":5}"#)])
+    try await fixture.send(rows: "b", [("t10", 3, #"{"title":"c","n":6}"#)])
+    await #expect(throws: ReplicaError.self) { try await fixture.rows() }
+    try await fixture.complete(2)
+    #expect(try await fixture.rows() == ["t1|a|NULL", "t10|c|6", "t2|b|5"])
+  }
+
   @Test("a bucket that has drifted is not shown, and is fetched again alone")
   func drifted() async throws {
     let fixture = try await ReplicaFixture()

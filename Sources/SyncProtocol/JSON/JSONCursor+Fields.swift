@@ -46,8 +46,8 @@ extension JSONCursor {
     guard (1...16).contains(text.raw.count) else {
       throw wrongField(field, "must be up to 16 hexadecimal digits")
     }
-    for byte in text.raw {
-      guard let digit = hexadecimalDigit(byte) else {
+    for index in 0..<text.raw.count {
+      guard let digit = hexadecimalDigit(text.raw[index]) else {
         throw wrongField(field, "must be up to 16 hexadecimal digits")
       }
       value = value << 4 | UInt64(digit)

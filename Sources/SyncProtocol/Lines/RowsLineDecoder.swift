@@ -21,12 +21,25 @@ package enum RowsLineDecoder {
     package let subkey: JSONTextView?
   }
 
-  /// Checks the whole line and calls `body` with each operation in order.
-  ///
-  /// `bucket` must stand before `ops` in the line, as it does in every line that `RowsLineEncoder` writes.
-  package static func decode(
-    _ line: UnsafeBufferPointer<UInt8>, _ body: (Operation) throws -> Void
-  ) throws -> Header {
+  /// The bucket that a line of rows names before its operations.
+  package static func bucket(of line: [UInt8]) throws(ProtocolError) -> BucketName {
+    try line.withUnsafeBufferPointer { (line) throws(ProtocolError) in
+      var cursor = try beginLine(line)
+      var first = true
+      while try cursor.nextElement(first: &first, close: UInt8(ascii: "}")) {
+        let key = try cursor.readString()
+        try cursor.expect(UInt8(ascii: ":"))
+        if key.equals("bucket") { return BucketName(try cursor.readString().string) }
+        if key.equals("ops") { break }
+        try cursor.skipValue()
+      }
+      throw cursor.wrongField("rows.bucket", "is missing")
+    }
+  }
+
+  private static func beginLine(
+    _ line: UnsafeBufferPointer<UInt8>
+  ) throws(ProtocolError) -> JSONCursor {
     var cursor = JSONCursor(line, direction: .line)
     try cursor.expect(UInt8(ascii: "{"))
     guard try cursor.readString().equals("rows") else {
@@ -34,6 +47,16 @@ package enum RowsLineDecoder {
     }
     try cursor.expect(UInt8(ascii: ":"))
     try cursor.expect(UInt8(ascii: "{"))
+    return cursor
+  }
+
+  /// Checks the whole line and calls `body` with each operation in order.
+  ///
+  /// `bucket` must stand before `ops` in the line, as it does in every line that `RowsLineEncoder` writes.
+  package static func decode(
+    _ line: UnsafeBufferPointer<UInt8>, _ body: (Operation) throws -> Void
+  ) throws -> Header {
+    var cursor = try beginLine(line)
     var bucket: String?
     var operations = 0
     var next: SyncPosition?
