@@ -117,6 +117,9 @@ extension StreamSession.StateMachine {
       guard old.facts != facts || !old.isClean else { return (copy, nil) }
       return (copy, BucketAnnouncement(facts: facts, start: copy.start, reset: false))
     }
+    // Nothing checks that a client's start is the one it was given: a false one harms that client alone. What it may see
+    // comes from its token; the start only lets the floor be passed and tombstones at or below it be left out, so that
+    // the client keeps rows it was sent before, which its digest then gives away.
     if old == nil, let claim = claims[facts.name], claim.survives,
       claim.id <= tick.boundary, claim.start <= tick.boundary,
       max(claim.id, claim.start) >= facts.floor
