@@ -136,19 +136,19 @@ import Testing
   {
     try await withStreams { stage in
       try await stage.app.execute(
-        """
-        INSERT INTO members SELECT 'eve', 'e' || i FROM generate_series(1, 300) i;
-        INSERT INTO projects SELECT 'q' || i, 'e' || i FROM generate_series(1, 300) i;
-        """)
-      let store = BucketStore(pool: stage.pool, bucketLimit: 1)
-      try await stage.sequencing {
-        try await stage.settle()
-        // 601 keys and no bucket: more than 500 for each bucket that may be held.
+        "INSERT INTO members SELECT 'eve', 'e' || i FROM generate_series(1, 100) i")
+      try await stage.sequencing { try await stage.settle() }
+      // 101 keys and no bucket.
+      #expect(try await stage.store.checkpoint(for: request("eve")).lookupKeys.count == 101)
+      let numbers = (1...501).map(String.init).joined(separator: ",")
+      let same = [String](repeating: "1", count: 501).joined(separator: ",")
+      for (limit, user, elements) in [(2, "eve", "1"), (1, "ann", same), (500, "ann", numbers)] {
+        let store = BucketStore(pool: stage.pool, bucketLimit: limit)
+        let boards = #"[{"stream":"boards","parameters":{"boards":[\#(elements)]}}]"#
         let error = await #expect(throws: StorageError.self) {
-          _ = try await store.checkpoint(for: request("eve"))
+          _ = try await store.checkpoint(for: request(user, boards, defaults: user == "eve"))
         }
-        #expect(error?.code == .tooManyBuckets)
-        #expect(try await stage.store.checkpoint(for: request("eve")).lookupKeys.count == 601)
+        #expect(error?.code == .tooManyBuckets, "\(limit) \(user)")
       }
     }
   }

@@ -16,11 +16,14 @@ struct GrantStatement: Sendable {
   /// How many buckets, keys and errors a request may come to before buckets are counted once. It bounds
   /// what a request costs whose values multiply.
   private let stepLimit: Int
+  /// How many keys a request may read. Each is remembered for as long as the request's stream is open.
+  private let keyLimit: Int
 
   init(_ stored: StoredGeneration, bucketLimit: Int) {
     generation = stored.id
     self.bucketLimit = bucketLimit
     stepLimit = bucketLimit * 500
+    keyLimit = bucketLimit * 50
     names = Dictionary(
       stored.definitions.map { ($0.id, $0.compiled.name) }, uniquingKeysWith: { first, _ in first })
     streamNames = stored.definitions.reduce(into: [:]) { names, definition in
@@ -65,7 +68,7 @@ struct GrantStatement: Sendable {
       UNION ALL
       (SELECT DISTINCT g.lookup, g.lookup_key, NULL::bigint, NULL::bigint, NULL::bigint, NULL::text,
         NULL::bigint, NULL::bigint, NULL::text
-      FROM g WHERE g.lookup IS NOT NULL AND g.lookup_key IS NOT NULL)
+      FROM g WHERE g.lookup IS NOT NULL AND g.lookup_key IS NOT NULL LIMIT \(keyLimit + 1))
       UNION ALL
       (SELECT DISTINCT g.definition, NULL::text, g.place::bigint, NULL::bigint, NULL::bigint,
         NULL::text, NULL::bigint, NULL::bigint, g.error FROM g WHERE g.error IS NOT NULL)
@@ -126,14 +129,18 @@ struct GrantStatement: Sendable {
     state.faults = Set(state.faults).sorted {
       ($0.place ?? -1, $0.stream, $0.message) < ($1.place ?? -1, $1.stream, $1.message)
     }
-    guard state.buckets.count <= bucketLimit else { throw tooMany }
+    guard state.buckets.count <= bucketLimit, state.lookupKeys.count <= keyLimit else {
+      throw tooMany
+    }
     state.buckets.sort { ($0.priority, $0.name) < ($1.priority, $1.name) }
     return state
   }
 
   private var tooMany: StorageError {
     StorageError(
-      .tooManyBuckets, "the request may hold more than \(bucketLimit) buckets",
+      .tooManyBuckets,
+      "the request may hold more than \(bucketLimit) buckets, or is led to them by more than "
+        + "\(keyLimit) keys",
       hint: "Let a definition's parameters divide the data less finely.")
   }
 }
