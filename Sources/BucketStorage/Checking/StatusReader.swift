@@ -9,6 +9,8 @@ package struct StatusReport: Sendable, Equatable, Codable {
     package let buckets: Int64
     package let rows: Int64
     package let rowsRead: Int64
+    /// Why it stands still, and what to do; nil when it does not.
+    package let suspended: String?
   }
 
   package struct Source: Sendable, Equatable, Codable {
@@ -65,7 +67,7 @@ package struct StatusReader: Sendable {
         StatusReport.Definition(
           name: definitions.string(row, 0) ?? "", state: definitions.string(row, 1) ?? "",
           buckets: definitions.int(row, 2) ?? 0, rows: definitions.int(row, 3) ?? 0,
-          rowsRead: definitions.int(row, 4) ?? 0)
+          rowsRead: definitions.int(row, 4) ?? 0, suspended: definitions.string(row, 5))
       },
       sources: (0..<sources.rowCount).map { row in
         StatusReport.Source(
@@ -92,7 +94,9 @@ package struct StatusReader: Sendable {
 
   private static let definitions = """
     SELECT d.name, d.state, count(h.bucket), coalesce(sum(h.row_count), 0)::bigint,
-      coalesce((SELECT sum(q.rows_read) FROM sluice.queries q WHERE q.definition = d.id), 0)::bigint
+      coalesce((SELECT sum(q.rows_read) FROM sluice.queries q WHERE q.definition = d.id), 0)::bigint,
+      (SELECT string_agg(s.problem || ' ' || s.remedy, ' ' ORDER BY s.source)
+        FROM sluice.suspensions s WHERE s.definition = d.id AND d.state <> 'retired')
     FROM sluice.definitions d LEFT JOIN sluice.buckets b ON b.definition = d.id
     LEFT JOIN sluice.bucket_heads h ON h.bucket = b.id
     GROUP BY d.id ORDER BY d.state, d.name
