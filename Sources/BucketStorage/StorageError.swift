@@ -20,6 +20,8 @@ package struct StorageError: Error, Sendable {
     package static let notLeader = Code("SLUICE_NOT_LEADER")
     /// The role lacks a right.
     package static let notPermitted = Code("SLUICE_NOT_PERMITTED")
+    /// A definition cannot be evaluated over a table as it is.
+    package static let suspended = Code("SLUICE_DEFINITION_SUSPENDED")
     /// The deployment was replaced by a later one.
     package static let superseded = Code("SLUICE_DEPLOYMENT_SUPERSEDED")
   }

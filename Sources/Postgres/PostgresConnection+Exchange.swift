@@ -5,6 +5,11 @@ extension PostgresConnection {
   private enum Command {
     case prepare(sql: String, name: String)
     case run
+
+    var isRun: Bool {
+      if case .run = self { return true }
+      return false
+    }
   }
 
   /// Sends statements, preparing the new ones, and reads all their results.
@@ -49,7 +54,10 @@ extension PostgresConnection {
           PQclear(result)
           return true
         case PGRES_FATAL_ERROR:
-          if firstError == nil { firstError = PostgresError(result: result) }
+          if firstError == nil {
+            firstError = PostgresError(result: result)
+            firstError?.statement = commands.prefix(position).count { $0.isRun }
+          }
           PQclear(result)
         case PGRES_PIPELINE_ABORTED:
           PQclear(result)

@@ -30,6 +30,8 @@ package struct PostgresError: Error, Sendable {
   package var table: String?
   package var column: String?
   package var constraint: String?
+  /// The place in its pipeline of the statement that failed, from 0.
+  package var statement: Int?
 
   package init(kind: Kind, code: String, message: String) {
     self.kind = kind

@@ -125,10 +125,12 @@ package struct CompiledQuery: Codable, Sendable, Equatable {
   package var usesSubkey: Bool
   package var source: CompiledTable
   package var branches: [CompiledBranch]
+  /// The columns of the table that it reads, those of the key included.
+  package var columns: [String]
 
   package init(
     ordinal: Int, table: Int, outputName: String, contentHash: String, usesSubkey: Bool,
-    source: CompiledTable, branches: [CompiledBranch]
+    source: CompiledTable, branches: [CompiledBranch], columns: [String]
   ) {
     self.ordinal = ordinal
     self.table = table
@@ -137,6 +139,7 @@ package struct CompiledQuery: Codable, Sendable, Equatable {
     self.usesSubkey = usesSubkey
     self.source = source
     self.branches = branches
+    self.columns = columns
   }
 
   private static let columns = ["bucket_key", "object_id", "data"]
@@ -163,16 +166,19 @@ package struct CompiledLookup: Codable, Sendable, Equatable {
   package var contentHash: String
   package var source: CompiledTable
   package var branches: [CompiledBranch]
+  /// The columns of the table that it reads, those of the key included.
+  package var columns: [String]
 
   package init(
     ordinal: Int, table: Int, contentHash: String, source: CompiledTable,
-    branches: [CompiledBranch]
+    branches: [CompiledBranch], columns: [String]
   ) {
     self.ordinal = ordinal
     self.table = table
     self.contentHash = contentHash
     self.source = source
     self.branches = branches
+    self.columns = columns
   }
 
   private static let columns = ["key", "value"]

@@ -7,6 +7,8 @@ import SyncRules
 struct ExpressionWriter {
   /// Conditions that must hold for the expressions written so far to have a value.
   private(set) var guards: [String] = []
+  /// The columns that the expressions written so far read.
+  private(set) var columns: Set<String> = []
 
   mutating func value(_ expression: PlanExpression) -> SQLValue {
     switch expression {
@@ -15,8 +17,7 @@ struct ExpressionWriter {
     case .real(let digits): return SQLValue("float8 \(SQLLiteral(digits))", .real)
     case .text(let text): return SQLValue("\(SQLLiteral(text))::text", .text)
     case .column(let name, let conversion):
-      return ConversionWriter().value(
-        SQLIdentifier("s").member(name).description, conversion)
+      return ConversionWriter().value(column(name), conversion)
     case .userID:
       return SQLValue("sluice.request_member(r.claims, ARRAY['sub'])", .dynamic)
     case .claims: return SQLValue("sluice.request_text(r.claims)", .text)
@@ -68,6 +69,11 @@ struct ExpressionWriter {
     return "sluice.json_elements(\(list))"
   }
 
+  private mutating func column(_ name: String) -> String {
+    columns.insert(name)
+    return SQLIdentifier("s").member(name).description
+  }
+
   /// SQL for `expression` as a JSON array whose absence is a row error, unless it is NULL.
   mutating func jsonArray(of expression: PlanExpression) -> String {
     let list = json(of: expression)
@@ -78,7 +84,7 @@ struct ExpressionWriter {
   /// SQL of type `json`; a text that is no JSON is a row error.
   private mutating func json(of expression: PlanExpression) -> String {
     if case .column(let name, .json(let binary)) = expression {
-      let column = SQLIdentifier("s").member(name)
+      let column = column(name)
       if binary { return "\(column)::json" }
       guards.append("(\(column) IS NULL OR sluice.json_column(\(column)) IS NOT NULL)")
       return "sluice.json_column(\(column))"
@@ -101,7 +107,7 @@ struct ExpressionWriter {
       return "sluice.json_get(\(json(of: operand)), \(steps))"
     }
     if case .column(let name, .json(binary: true)) = operand {
-      return "(\(SQLIdentifier("s").member(name)) #> \(steps))::json"
+      return "(\(column(name)) #> \(steps))::json"
     }
     return "(\(json(of: operand)) #> \(steps))"
   }

@@ -65,7 +65,7 @@ private struct DefinitionGenerator {
     return CompiledQuery(
       ordinal: ordinal, table: query.source, outputName: query.outputName,
       contentHash: hash.text, usesSubkey: usesSubkey(query), source: tables[query.source],
-      branches: branches)
+      branches: branches, columns: columns(of: query.source, and: writer))
   }
 
   private func lookup(_ ordinal: Int, _ lookup: PlanLookup) -> CompiledLookup {
@@ -80,7 +80,12 @@ private struct DefinitionGenerator {
     hash.add(lookup.withoutSource)
     return CompiledLookup(
       ordinal: ordinal, table: lookup.source, contentHash: hash.text,
-      source: tables[lookup.source], branches: branches)
+      source: tables[lookup.source], branches: branches,
+      columns: columns(of: lookup.source, and: writer))
+  }
+
+  private func columns(of source: Int, and writer: BranchWriter) -> [String] {
+    writer.expressions.columns.union(tables[source].key.columns.map(\.name)).sorted()
   }
 
   /// Whether two source rows, or two queries, may give the same table and id in one bucket.

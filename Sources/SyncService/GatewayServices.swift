@@ -51,7 +51,7 @@ package struct GatewayServices: Sendable {
       services.append(
         Sequencer(
           configuration: plain, loop: EventLoop(name: "sequencer"),
-          options: Self.sequencer(configuration), observer: observer))
+          options: Self.sequencer(configuration), observer: observer, metrics: metrics))
     }
     services += [
       feed,

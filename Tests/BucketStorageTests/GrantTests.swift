@@ -29,22 +29,13 @@ import Testing
     INSERT INTO todos (list_id, title) SELECT 'a', 't' || i FROM generate_series(1, 10) i;
     """
 
-  private func compile(_ stage: Stage) async throws -> CompiledRules {
-    let catalog = try await CatalogReader().read(stage.app)
-    let (rules, problems) = RulesReader.read(Self.yaml, fileName: "rules.yaml")
-    #expect(problems.isEmpty)
-    let (plan, diagnostics) = PlanCompiler.compile(try #require(rules), catalog)
-    #expect(diagnostics.filter { $0.severity == .error }.isEmpty)
-    return SQLGenerator.compile(try #require(plan))
-  }
-
   private func request(_ user: String) -> RequestContext {
     RequestContext(claimsJSON: "{\"sub\":\"\(user)\"}")
   }
 
   @Test func `a request holds what its lookups say, and hears when they change`() async throws {
     try await withStage(Self.tables, nil) { stage in
-      try await stage.deploy(compile(stage))
+      try await stage.deploy(try await stage.compile(Self.yaml))
       try await stage.sequencing {
         let first = try await stage.store.checkpoint(for: request("u1"))
         #expect(first.buckets.map(\.name) == ["everybody[]", #"mine["a"]"#])
@@ -78,7 +69,7 @@ import Testing
 
   @Test func `the live feed reads the entries of several buckets in one snapshot`() async throws {
     try await withStage(Self.tables, nil) { stage in
-      try await stage.deploy(compile(stage))
+      try await stage.deploy(try await stage.compile(Self.yaml))
       let before = try await stage.store.checkpoint(for: request("u1"))
       let buckets = before.buckets.compactMap(\.rowID)
       try await stage.sequencing {
@@ -117,7 +108,7 @@ import Testing
       Self.tables + "INSERT INTO members SELECT 'u9', 'l' || i FROM generate_series(1, 1001) i;",
       nil
     ) { stage in
-      try await stage.deploy(compile(stage))
+      try await stage.deploy(try await stage.compile(Self.yaml))
       let error = await #expect(throws: StorageError.self) {
         _ = try await stage.store.checkpoint(for: request("u9"))
       }

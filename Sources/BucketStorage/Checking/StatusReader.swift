@@ -11,6 +11,8 @@ package struct StatusReport: Sendable, Equatable, Codable {
     package let buckets: Int64
     package let rows: Int64
     package let rowsRead: Int64
+    /// Why it stands still, and what to do; nil when it does not.
+    package let suspended: String?
   }
 
   package struct Source: Sendable, Equatable, Codable {
@@ -68,7 +70,7 @@ package struct StatusReader: Sendable {
           name: definitions.string(row, 0) ?? "", stream: definitions.string(row, 5),
           state: definitions.string(row, 1) ?? "",
           buckets: definitions.int(row, 2) ?? 0, rows: definitions.int(row, 3) ?? 0,
-          rowsRead: definitions.int(row, 4) ?? 0)
+          rowsRead: definitions.int(row, 4) ?? 0, suspended: definitions.string(row, 6))
       },
       sources: (0..<sources.rowCount).map { row in
         StatusReport.Source(
@@ -99,7 +101,9 @@ package struct StatusReader: Sendable {
       (SELECT min(r.definition -> 'stream' ->> 'name')
         FROM sluice.generations g, json_array_elements(g.rules::json -> 'definitions') r(definition)
         WHERE g.state <> 'retired' AND r.definition ->> 'name' = d.name
-          AND r.definition ->> 'contentHash' = d.content_hash)
+          AND r.definition ->> 'contentHash' = d.content_hash),
+      (SELECT string_agg(s.problem || ' ' || s.remedy, ' ' ORDER BY s.source)
+        FROM sluice.suspensions s WHERE s.definition = d.id AND d.state <> 'retired')
     FROM sluice.definitions d LEFT JOIN sluice.buckets b ON b.definition = d.id
     LEFT JOIN sluice.bucket_heads h ON h.bucket = b.id
     GROUP BY d.id ORDER BY d.state, d.name

@@ -108,7 +108,11 @@ package struct Deployer: Sendable {
         let result = try await connection.query(
           """
           SELECT g.state, coalesce(sum(m.rows_read), 0)::bigint,
-            coalesce(sum(m.expected), 0)::bigint
+            coalesce(sum(m.expected), 0)::bigint,
+            (SELECT string_agg(s.problem, ' ') FROM sluice.suspensions s
+              JOIN sluice.definitions d ON d.id = s.definition AND d.state = 'building'),
+            (SELECT string_agg(DISTINCT s.remedy, ' ') FROM sluice.suspensions s
+              JOIN sluice.definitions d ON d.id = s.definition AND d.state = 'building')
           FROM sluice.generations g LEFT JOIN (
             SELECT q.rows_read, greatest(c.reltuples, q.rows_read) AS expected
             FROM (SELECT definition, source, rows_read FROM sluice.queries
@@ -127,6 +131,9 @@ package struct Deployer: Sendable {
               stage: .active, generation: generation, rowsRead: read, rowsToRead: expected))
           return
         case "building":
+          if let problem = result.firstString(3) {
+            throw StorageError(.suspended, problem, hint: result.firstString(4))
+          }
           progress(
             DeploymentProgress(
               stage: .building, generation: generation, rowsRead: read, rowsToRead: expected))

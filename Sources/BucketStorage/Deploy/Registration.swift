@@ -62,7 +62,10 @@ struct Registration {
       INSERT INTO sluice.generations (state, rules, source)
       VALUES ('building', $1::text, $2::text) RETURNING id
       """, [.text(try StoredRules.encode(rules)), .text(text)])
-    for definition in rules.definitions { try await add(definition) }
+    for definition in rules.definitions {
+      try await add(definition)
+      try await addColumns(definition)
+    }
     return made.firstInt(0) ?? 0
   }
 
@@ -118,6 +121,30 @@ struct Registration {
         [
           .integer(id), .integer(Int64(lookup.ordinal)), .text(lookup.source.schema),
           .text(lookup.source.name),
+        ])
+    }
+  }
+
+  /// The rules were compiled against the columns as they are now.
+  private func addColumns(_ definition: CompiledDefinition) async throws {
+    let read =
+      definition.queries.map { ($0.source, $0.columns) }
+      + definition.lookups.map { ($0.source, $0.columns) }
+    for (source, columns) in read {
+      _ = try await connection.query(
+        """
+        INSERT INTO sluice.columns_read (definition, source, name, type)
+        SELECT d.id, s.id, a.attname, sluice.type_read(a.atttypid)
+        FROM sluice.definitions d
+        JOIN sluice.sources s ON s.schema = $3::text AND s.name = $4::text
+        JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', s.schema, s.name))
+          AND a.attname = ANY ($5::text[]) AND NOT a.attisdropped
+        WHERE d.name = $1::text AND d.content_hash = $2::text AND d.state <> 'retired'
+        ON CONFLICT (definition, source, name) DO UPDATE SET type = excluded.type
+        """,
+        [
+          .text(definition.name), .text(definition.contentHash), .text(source.schema),
+          .text(source.name), .textArray(columns),
         ])
     }
   }

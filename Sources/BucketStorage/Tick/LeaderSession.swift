@@ -16,9 +16,12 @@ struct LeaderSession {
   /// Sources whose capture triggers could not be made yet.
   private var uncaptured: Set<Int64> = []
   private var capturedAt = ContinuousClock.now
+  private var suspensions: Suspensions
+  private var reviewedAt = ContinuousClock.now
 
   init(
-    _ connection: PostgresConnection, options: SequencerOptions, observer: any Observer
+    _ connection: PostgresConnection, options: SequencerOptions, observer: any Observer,
+    metrics: Metrics
   ) async throws {
     self.connection = connection
     self.options = options
@@ -27,9 +30,11 @@ struct LeaderSession {
       connection: connection, backfillLimit: options.backfillLimit,
       head: try await Self.head(connection), rules: try await StoredRules.load(connection))
     housekeeping = Housekeeping(options: options)
+    suspensions = try await Suspensions(connection, observer: observer, metrics: metrics)
     for source in runner.rules.sources where try await ensureCapture(source.id) {
       runner.wanted.insert(source.id)
     }
+    try await review()
   }
 
   private static func head(_ connection: PostgresConnection) async throws -> TickHead {
@@ -49,7 +54,8 @@ struct LeaderSession {
   /// Polls, ticks or keeps house; answers how long to rest.
   mutating func step() async throws -> Duration {
     let now = ContinuousClock.now
-    if isIdle {
+    if now - reviewedAt >= options.filesPeriod { try await review() }
+    if isIdle, runner.resuming.isEmpty {
       let looksAtFiles = now - filesSeenAt >= options.filesPeriod
       if looksAtFiles { filesSeenAt = now }
       if try await !runner.poll(files: looksAtFiles) {
@@ -70,6 +76,21 @@ struct LeaderSession {
     } catch let error as PostgresError where error.isRetryable && retries < 20 {
       retries += 1
       return .milliseconds(5 * retries)
+    } catch let failure as EvaluationFailure where failure.error.isRetryable && retries < 20 {
+      retries += 1
+      return .milliseconds(5 * retries)
+    } catch let failure as EvaluationFailure where failure.error.blamesStatement {
+      runner.resuming.remove(failure.part.definition)
+      try await review()
+      // Unless the catalog tells why.
+      if runner.suspended[failure.part.definition] == nil
+        || runner.resuming.contains(failure.part.definition)
+      {
+        try await suspensions.suspend(
+          after: failure, runner.rules, head: runner.head, connection)
+        applySuspensions(resuming: runner.resuming.subtracting([failure.part.definition]))
+      }
+      return .zero
     }
     return try await follow(outcome, now)
   }
@@ -85,6 +106,8 @@ struct LeaderSession {
     case .rulesChanged:
       isIdle = false
       runner.rules = try await StoredRules.load(connection)
+      try await suspensions.load(connection)
+      try await review()
       return .zero
     case .filesChanged(let sources):
       isIdle = false
@@ -96,10 +119,27 @@ struct LeaderSession {
     case .committed(let report):
       isIdle = false
       report.observe(observer)
-      if report.hasActivated { runner.rules = try await StoredRules.load(connection) }
+      suspensions.remove(report.resumed, runner.rules)
+      if report.hasActivated {
+        runner.rules = try await StoredRules.load(connection)
+        try await suspensions.load(connection)
+        try await review()
+      }
       try await keepHouse(now)
       return report.isBackfilling || report.hasActivated ? .zero : options.busyPeriod
     }
+  }
+
+  /// Looks whether the sources have the columns that the rules read.
+  private mutating func review() async throws {
+    reviewedAt = ContinuousClock.now
+    let resuming = try await suspensions.review(runner.rules, head: runner.head, connection)
+    applySuspensions(resuming: resuming)
+  }
+
+  private mutating func applySuspensions(resuming: Set<Int64>) {
+    runner.suspended = suspensions.sources
+    runner.resuming = resuming
   }
 
   /// Sees to the triggers of a source. True when some were made: what happened before they were there

@@ -6,27 +6,29 @@ struct LookupStatements {
 
   private var compiled: CompiledLookup { lookup.compiled }
 
-  func update(_ dirty: DirtyKeys) -> String {
-    """
-    WITH d AS MATERIALIZED (\(keys(dirty))),
-    \(evaluated),
-    old AS (
-      SELECT o.* FROM d CROSS JOIN LATERAL (
-        SELECT p.ctid AS at, p.source_key, p.key, p.value
-        FROM sluice.parameters p WHERE \(stored(key: "d.key")) OFFSET 0) o),
-    diff AS MATERIALIZED (
-      SELECT o.at, coalesce(n.source_key, o.source_key) AS source_key,
-        coalesce(n.key, o.key) AS key, n.value
-      FROM ev n FULL JOIN old o
-        ON o.source_key = n.source_key AND o.key = n.key AND o.value = n.value
-      WHERE n.source_key IS NULL OR o.source_key IS NULL),
-    del AS (DELETE FROM sluice.parameters p USING diff f WHERE p.ctid = f.at),
-    \(inserted) WHERE f.at IS NULL),
-    changes AS (
-      INSERT INTO sluice.lookup_changes (tick, lookup, key)
-      SELECT DISTINCT $2::bigint, \(lookup.id)::bigint, key FROM diff)
-    SELECT count(*), $1::text FROM diff
-    """
+  /// With `withdrawsOnly` what no longer holds goes, and nothing comes.
+  func update(_ dirty: DirtyKeys, withdrawsOnly: Bool = false) -> String {
+    let kept = withdrawsOnly ? "o.source_key IS NOT NULL" : "true"
+    return """
+      WITH d AS MATERIALIZED (\(keys(dirty))),
+      \(evaluated),
+      old AS (
+        SELECT o.* FROM d CROSS JOIN LATERAL (
+          SELECT p.ctid AS at, p.source_key, p.key, p.value
+          FROM sluice.parameters p WHERE \(stored(key: "d.key")) OFFSET 0) o),
+      diff AS MATERIALIZED (
+        SELECT o.at, coalesce(n.source_key, o.source_key) AS source_key,
+          coalesce(n.key, o.key) AS key, n.value
+        FROM ev n FULL JOIN old o
+          ON o.source_key = n.source_key AND o.key = n.key AND o.value = n.value
+        WHERE (n.source_key IS NULL OR o.source_key IS NULL) AND \(kept)),
+      del AS (DELETE FROM sluice.parameters p USING diff f WHERE p.ctid = f.at),
+      \(inserted) WHERE f.at IS NULL),
+      changes AS (
+        INSERT INTO sluice.lookup_changes (tick, lookup, key)
+        SELECT DISTINCT $2::bigint, \(lookup.id)::bigint, key FROM diff)
+      SELECT count(*), $1::text FROM diff
+      """
   }
 
   func backfill(first: Bool, limit: Int) -> String {

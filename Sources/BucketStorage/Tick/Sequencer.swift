@@ -17,10 +17,12 @@ package actor Sequencer: Service {
   private let loop: EventLoop
   private let options: SequencerOptions
   private let observer: any Observer
+  private let metrics: Metrics
 
   package init(
     configuration: PostgresConfiguration, loop: EventLoop,
-    options: SequencerOptions = SequencerOptions(), observer: any Observer = NoObserver()
+    options: SequencerOptions = SequencerOptions(), observer: any Observer = NoObserver(),
+    metrics: Metrics = Metrics()
   ) {
     var configuration = configuration
     configuration.settings.merge(Self.settings) { _, ours in ours }
@@ -28,6 +30,7 @@ package actor Sequencer: Service {
     self.loop = loop
     self.options = options
     self.observer = observer
+    self.metrics = metrics
   }
 
   /// The session of the leader. Its statements lead from keys to rows by index; a plan made while
@@ -82,7 +85,8 @@ package actor Sequencer: Service {
   }
 
   private func lead(_ connection: PostgresConnection) async throws {
-    var session = try await LeaderSession(connection, options: options, observer: observer)
+    var session = try await LeaderSession(
+      connection, options: options, observer: observer, metrics: metrics)
     while !StopSignal.isRequested {
       try Task.checkCancellation()
       await sleep(try await session.step())

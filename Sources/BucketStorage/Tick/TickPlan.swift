@@ -14,9 +14,12 @@ struct TickFindings: Sendable {
   var page: BackfillPage?
   /// Whether every query of the generation being built is complete.
   var activates = false
+  /// Definitions that stood still and are brought up to date from the whole of their sources.
+  var resuming: Set<Int64> = []
 
   var isEmpty: Bool {
     captured.isEmpty && whole.isEmpty && files.isEmpty && !hasMoved && page == nil && !activates
+      && resuming.isEmpty
   }
 }
 
@@ -32,6 +35,18 @@ struct BackfillPage: Sendable {
   var after: String?
 }
 
+/// What a statement of a tick evaluates.
+struct TickPart: Sendable, Hashable {
+  let definition: Int64
+  let source: Int64
+}
+
+/// An error of a statement that evaluates the rules.
+struct EvaluationFailure: Error {
+  let part: TickPart
+  let error: PostgresError
+}
+
 /// The statements of a tick after its findings, in the order in which they run.
 struct TickPlan {
   typealias Statement = (sql: String, binds: [PostgresValue])
@@ -41,6 +56,14 @@ struct TickPlan {
   let stamp: String
   let findings: TickFindings
   let backfillLimit: Int
+  /// The sources over which definitions that stand still cannot be evaluated.
+  let suspended: [Int64: Set<Int64>]
+
+  /// A statement, and whom to blame when it fails.
+  struct Change {
+    let statement: Statement
+    let part: TickPart
+  }
 
   private var number: Int64 { head.tick.number + 1 }
 
@@ -51,33 +74,47 @@ struct TickPlan {
   }
 
   /// Statements that write entries and parameters; each answers a count in its first column.
-  var changes: [Statement] {
-    var statements: [Statement] = []
-    for query in rules.queries {
-      guard let dirty = dirty(query.source) else { continue }
-      statements.append(
-        (EntryStatements(query: query).update(dirty), binds(dirty)))
+  ///
+  /// The buckets of a definition that stands still keep what they hold. Its lookups that can be
+  /// evaluated still lose what no longer holds, so that access that is taken away is gone.
+  var changes: [Change] {
+    var changes: [Change] = []
+    for query in rules.queries where suspended[query.definition] == nil {
+      guard let dirty = dirty(query.source, of: query.definition) else { continue }
+      changes.append(
+        Change(
+          statement: (EntryStatements(query: query).update(dirty), binds(dirty)),
+          part: TickPart(definition: query.definition, source: query.source.id)))
     }
     for lookup in rules.lookups {
-      guard let dirty = dirty(lookup.source) else { continue }
-      statements.append(
-        (LookupStatements(lookup: lookup).update(dirty), binds(dirty)))
+      let broken = suspended[lookup.definition]
+      guard broken?.contains(lookup.source.id) != true,
+        let dirty = dirty(lookup.source, of: lookup.definition)
+      else { continue }
+      let sql = LookupStatements(lookup: lookup).update(dirty, withdrawsOnly: broken != nil)
+      changes.append(
+        Change(
+          statement: (sql, binds(dirty)),
+          part: TickPart(definition: lookup.definition, source: lookup.source.id)))
     }
-    return statements
+    return changes
   }
 
-  var backfill: Statement? {
+  var backfill: Change? {
     guard let page = findings.page else { return nil }
     let first = page.after == nil
-    let sql =
-      switch page.target {
-      case .query(let query):
-        EntryStatements(query: query).backfill(first: first, limit: backfillLimit)
-      case .lookup(let lookup):
-        LookupStatements(lookup: lookup).backfill(first: first, limit: backfillLimit)
-      }
+    let sql: String
+    let part: TickPart
+    switch page.target {
+    case .query(let query):
+      sql = EntryStatements(query: query).backfill(first: first, limit: backfillLimit)
+      part = TickPart(definition: query.definition, source: query.source.id)
+    case .lookup(let lookup):
+      sql = LookupStatements(lookup: lookup).backfill(first: first, limit: backfillLimit)
+      part = TickPart(definition: lookup.definition, source: lookup.source.id)
+    }
     let after = page.after.map { [PostgresValue.text($0)] } ?? []
-    return (sql, [.text(stamp), .integer(number)] + after)
+    return Change(statement: (sql, [.text(stamp), .integer(number)] + after), part: part)
   }
 
   /// Statements before the changes.
@@ -90,6 +127,13 @@ struct TickPlan {
       statements.append(("DELETE FROM sluice.inbox", []))
       statements.append((IDRanges.close, [.integer(head.tick.boundaryID)]))
       statements.append((IDRanges.open, [.integer(firstID)]))
+    }
+    if !findings.resuming.isEmpty {
+      statements.append(
+        (
+          "DELETE FROM sluice.suspensions WHERE definition = ANY ($1::bigint[])",
+          [.integerArray(findings.resuming.sorted())]
+        ))
     }
     return statements
   }
@@ -116,9 +160,16 @@ struct TickPlan {
     }
     statements.append(
       ("SELECT sluice.assert_files($1::int[])", [.integerArray(rules.sources.map(\.id))]))
+    statements.append(("SELECT sluice.assert_columns($1::int[])", [.integerArray(sourcesRead)]))
     statements.append(("COMMIT", []))
     statements.append(("SELECT pg_notify('sluice', $1::text)", [.text("\(number)")]))
     return statements
+  }
+
+  private var sourcesRead: [Int64] {
+    // Backfills and resumptions are rare: no need to know exactly what they read.
+    guard findings.page == nil, findings.resuming.isEmpty else { return rules.sources.map(\.id) }
+    return findings.captured.union(findings.whole).sorted()
   }
 
   private var activation: [Statement] {
@@ -143,7 +194,8 @@ struct TickPlan {
     ]
   }
 
-  private func dirty(_ source: StoredSource) -> DirtyKeys? {
+  private func dirty(_ source: StoredSource, of definition: Int64) -> DirtyKeys? {
+    if findings.resuming.contains(definition) { return .everything }
     if findings.whole.contains(source.id) { return .everything }
     return findings.captured.contains(source.id) ? .captured : nil
   }

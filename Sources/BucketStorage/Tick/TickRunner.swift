@@ -8,6 +8,10 @@ struct TickRunner {
   var rules: StoredRules
   /// Sources to read again whole, whatever their files say.
   var wanted: Set<Int64> = []
+  /// The sources over which definitions cannot be evaluated; those definitions stand still.
+  var suspended: [Int64: Set<Int64>] = [:]
+  /// Of these, the ones that can be evaluated again.
+  var resuming: Set<Int64> = []
 
   /// What came of trying.
   enum Outcome: Sendable {
@@ -153,12 +157,19 @@ struct TickRunner {
       findings.whole.insert(source)
     }
     findings.whole.formUnion(wanted)
+    findings.resuming = resuming
     if findings.hasMoved { findings.whole = Set(rules.sources.map(\.id)) }
     if let building = rules.building {
       findings.page = page(of: building, progress)
-      findings.activates = progress.rowCount == 0
+      findings.activates =
+        progress.rowCount == 0
+        && building.definitions.allSatisfy { $0.isActive || !standsStill($0.id) }
     }
     return findings
+  }
+
+  private func standsStill(_ definition: Int64) -> Bool {
+    suspended[definition] != nil && !resuming.contains(definition)
   }
 
   /// The first incomplete query or lookup, in the order of the rules.
@@ -173,7 +184,7 @@ struct TickRunner {
         lookups.updateValue(progress.string(row, 2), forKey: id)
       }
     }
-    for definition in building.definitions {
+    for definition in building.definitions where !standsStill(definition.id) {
       for lookup in definition.lookups {
         if let after = lookups[lookup.id] {
           return BackfillPage(target: .lookup(lookup), after: after)
@@ -194,10 +205,19 @@ struct TickRunner {
     _ findings: TickFindings, stamp: String, since start: ContinuousClock.Instant
   ) async throws -> TickReport {
     let plan = TickPlan(
-      rules: rules, head: head, stamp: stamp, findings: findings, backfillLimit: backfillLimit)
+      rules: rules, head: head, stamp: stamp, findings: findings, backfillLimit: backfillLimit,
+      suspended: suspended.filter { !resuming.contains($0.key) })
     let (opening, changes, closing) = (plan.opening, plan.changes, plan.closing)
     let backfill = plan.backfill.map { [$0] } ?? []
-    let results = try await connection.pipeline(opening + changes + backfill + closing)
+    let parts = changes + backfill
+    let results: [PostgresResult]
+    do {
+      results = try await connection.pipeline(opening + parts.map(\.statement) + closing)
+    } catch let error as PostgresError {
+      guard let place = error.statement.map({ $0 - opening.count }), parts.indices.contains(place)
+      else { throw error }
+      throw EvaluationFailure(part: parts[place].part, error: error)
+    }
 
     let changed = results[opening.count..<(opening.count + changes.count)]
     let row = opening.count + changes.count + backfill.count
@@ -206,11 +226,14 @@ struct TickRunner {
     }
     head = next
     wanted.removeAll()
+    suspended = plan.suspended
+    resuming.removeAll()
     return TickReport(
       tick: next.tick, changes: changed.reduce(0) { $0 + ($1.firstInt(0) ?? 0) },
       rowsBackfilled: backfill.isEmpty ? 0 : results[row - 1].firstInt(2) ?? 0,
       isBackfilling: findings.page != nil, hasActivated: findings.activates,
-      hasMoved: findings.hasMoved, duration: ContinuousClock.now - start)
+      hasMoved: findings.hasMoved, resumed: findings.resuming, duration: ContinuousClock.now - start
+    )
   }
 }
 
@@ -223,5 +246,7 @@ package struct TickReport: Sendable {
   package let isBackfilling: Bool
   package let hasActivated: Bool
   package let hasMoved: Bool
+  /// Definitions that stood still until this tick.
+  package let resumed: Set<Int64>
   package let duration: Duration
 }

@@ -41,6 +41,7 @@ enum StatusCommand: Subcommand {
       line += "  \(definition.buckets) buckets  \(definition.rows) rows"
       if definition.state == "building" { line += "  \(definition.rowsRead) rows read" }
       lines.append(line)
+      if let suspended = definition.suspended { lines.append("    stands still: \(suspended)") }
     }
     for source in report.sources where source.uncaptured > 0 {
       lines.append("\(source.schema).\(source.name) lacks capture triggers")

@@ -34,6 +34,7 @@ struct VerificationSummary: Encodable {
   var tick: Int64?
   var differences: [Difference]
   var skipped: [String]
+  var suspended: [String]
 
   init(_ report: VerificationReport) {
     tick = report.tick?.number
@@ -42,11 +43,13 @@ struct VerificationSummary: Encodable {
         kind: $0.kind.rawValue, definition: $0.definition, key: $0.key, object: $0.object)
     }
     skipped = report.skipped
+    suspended = report.suspended
   }
 
   var text: String {
     var lines = differences.map { "\($0.kind): \($0.definition)\($0.key) \($0.object)" }
     lines += skipped.map { "not compared, since no tick has seen its rewriting yet: \($0)" }
+    lines += suspended.map { "not compared, since it stands still (see `sluice status`): \($0)" }
     let place = tick.map { " at tick \($0)" } ?? ""
     lines.append(
       differences.isEmpty

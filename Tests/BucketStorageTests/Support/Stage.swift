@@ -3,6 +3,7 @@ import EventLoop
 import Postgres
 import SQLGeneration
 import ServiceRuntime
+import SyncRules
 import TestSupport
 import Testing
 
@@ -43,17 +44,28 @@ final class Stage: Sendable {
       configuration: database.configuration(), loop: TestDatabase.loop, options: options)
   }
 
+  /// The rules of a file, compiled for the tables as they are.
+  func compile(_ yaml: String) async throws -> CompiledRules {
+    let catalog = try await CatalogReader().read(app)
+    let (rules, problems) = RulesReader.read(yaml, fileName: "rules.yaml")
+    #expect(problems.isEmpty)
+    let (plan, diagnostics) = PlanCompiler.compile(try #require(rules), catalog)
+    #expect(diagnostics.filter { $0.severity == .error }.isEmpty)
+    return SQLGenerator.compile(try #require(plan))
+  }
+
   func deploy(_ rules: CompiledRules) async throws {
     try await deployer.deploy(rules, source: "")
   }
 
   /// Runs a sequencer around `body`.
   func sequencing<R: Sendable>(
-    observer: any Observer = NoObserver(), _ body: @escaping @Sendable () async throws -> R
+    observer: any Observer = NoObserver(), settings: [String: String] = [:],
+    _ body: @escaping @Sendable () async throws -> R
   ) async throws -> R {
     let sequencer = Sequencer(
-      configuration: database.configuration(), loop: TestDatabase.loop, options: options,
-      observer: observer)
+      configuration: database.configuration(settings: settings), loop: TestDatabase.loop,
+      options: options, observer: observer)
     return try await withThrowingTaskGroup(of: R?.self) { group in
       group.addTask {
         try await sequencer.run()

@@ -20,7 +20,7 @@ enum TestRules {
   static func definition(
     _ name: String, table: CompiledTable, bucket: String, object: String = "s.id::text",
     data: String, condition: String = "", hash: String? = nil, usesSubkey: Bool = false,
-    joins: String = ""
+    joins: String = "", columns: [String] = []
   ) -> CompiledDefinition {
     let branch = CompiledBranch(
       joins: joins, columns: [bucket, object, data], condition: condition)
@@ -29,7 +29,7 @@ enum TestRules {
       queries: [
         CompiledQuery(
           ordinal: 0, table: 0, outputName: table.name, contentHash: "q", usesSubkey: usesSubkey,
-          source: table, branches: [branch])
+          source: table, branches: [branch], columns: columns)
       ],
       lookups: [],
       grants: [
