@@ -7,7 +7,7 @@ import SyncRules
 /// row that appears there later must be noticed.
 struct GrantWriter {
   let definition: PlanDefinition
-  private var expressions = ExpressionWriter()
+  var expressions = ExpressionWriter()
   private var pieces = [""]
   private var lookups: [Int] = []
 
@@ -73,7 +73,7 @@ struct GrantWriter {
   }
 
   /// The request once, or once for each subscription to the stream.
-  private var requests: String {
+  var requests: String {
     guard let stream = definition.stream else {
       return "(SELECT r.claims, r.parameters, NULL::int AS priority, "
         + "NULL::int AS subscription_place FROM r) r"
@@ -102,7 +102,7 @@ struct GrantWriter {
   }
 
   /// A value as a part of a key. NULL is a bucket parameter of a bucket definition, and of nothing else.
-  private mutating func keyText(_ expression: PlanExpression) -> String {
+  mutating func keyText(_ expression: PlanExpression) -> String {
     switch expression {
     case .found(let step, let value):
       return "(f\(step).value::json -> \(value))::text"
@@ -112,7 +112,7 @@ struct GrantWriter {
     }
   }
 
-  private mutating func outputText(_ expression: PlanExpression) -> String {
+  mutating func outputText(_ expression: PlanExpression) -> String {
     let text = keyText(expression)
     if case .found = expression { return text }
     return definition.stream == nil ? "coalesce(\(text), 'null')" : text

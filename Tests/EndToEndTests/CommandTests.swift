@@ -108,6 +108,36 @@ extension EndToEnd {
       }
     }
 
+    @Test("why says who may hold a row, and what keeps it from somebody")
+    func why() async throws {
+      try await Stage.set(schema: Access.teams, rules: Access.cardsByTeam) { stage in
+        // Card 7 is of team 2, whose members are ann and bob.
+        let configuration = ["--config", stage.gateway.configuration.path]
+        func why(_ arguments: String...) async throws -> (Int32, String) {
+          let result = try await run("sluice", ["why", "--row"] + arguments + configuration)
+          return (result.status, result.output + result.error)
+        }
+        let (status, all) = try await why("cards/7")
+        #expect(status == 0)
+        #expect(all.contains("in bucket team[2]"))
+        #expect(all.contains("whoever has request.user_id() = \"ann\""))
+        #expect(all.contains("whoever has request.user_id() = \"bob\""))
+        #expect(!all.contains("\"eve\""))
+        #expect(try await why("cards/7", "--user", "bob").0 == 0)
+        let (refused, eve) = try await why("cards/7", "--user", "eve")
+        #expect(refused == 1)
+        #expect(eve.contains("eve may not hold it"))
+        #expect(eve.contains("it leads elsewhere: [3]"))
+        let (misspelt, advice) = try await why("card/7")
+        #expect(misspelt == 2)
+        #expect(advice.contains("Did you mean cards?"))
+        let (noKey, reason) = try await why("cards/seven")
+        #expect(noKey == 2)
+        #expect(reason.contains("Its key is id int4"))
+        #expect(try await why("cards/7000").0 == 1)
+      }
+    }
+
     @Test("a token that sluice signed is accepted, and SIGTERM ends the gateway with 0")
     func tokenAndStop() async throws {
       try await Stage.set(schema: Access.teams, rules: Access.cardsByTeam) { stage in
