@@ -22,6 +22,8 @@ package struct StorageError: Error, Sendable {
     package static let notPermitted = Code("SLUICE_NOT_PERMITTED")
     /// A definition cannot be evaluated over a table as it is.
     package static let suspended = Code("SLUICE_DEFINITION_SUSPENDED")
+    /// A row's JSON is larger than `RowSize.limit`.
+    package static let rowTooLarge = Code("SLUICE_ROW_TOO_LARGE")
     /// The deployment was replaced by a later one.
     package static let superseded = Code("SLUICE_DEPLOYMENT_SUPERSEDED")
   }

@@ -251,6 +251,54 @@ import Testing
       }
     }
   }
+
+  @Test func `a row that is a byte too large stops its definition, until it is shorter`()
+    async throws
+  {
+    try await withStage(Self.tables, nil) { stage in
+      try await stage.deploy(try await stage.compile(Self.yaml))
+      // What an entry has besides the text.
+      let result = try await stage.app.query(
+        """
+        SELECT octet_length(e.data) + octet_length(e.object_id) - octet_length(l.name)
+        FROM sluice.entries e JOIN lists l ON e.object_id = l.id WHERE l.id = 'a'
+        """)
+      let room = (32 << 20) - (try #require(result.int(0, 0)))
+      try await stage.sequencing {
+        try await stage.app.execute("UPDATE lists SET name = repeat('x', \(room)) WHERE id = 'a'")
+        try await stage.settle()
+        let full = try await stage.app.query(
+          "SELECT max(octet_length(data) + octet_length(object_id)) FROM sluice.entries")
+        #expect(full.int(0, 0) == 33_554_432)
+        let before = try await stage.heads()
+
+        try await stage.app.execute("UPDATE lists SET name = name || 'x' WHERE id = 'a'")
+        try await stage.until { try await stage.problem(of: "names") != nil }
+        let problem = try #require(try await stage.problem(of: "names"))
+        #expect(
+          problem.hasPrefix(
+            "A row of public.lists is larger than the 32 MiB that a replica takes "
+              + "(SLUICE_ROW_TOO_LARGE)."))
+        try await stage.app.execute("INSERT INTO todos (id, list_id) VALUES (10, 'a')")
+        try await stage.settle()
+        let during = try await stage.heads()
+        #expect(during["names[]"] == before["names[]"])
+        #expect(during[#"mine["a"]"#]?.count == 4)
+
+        // New rules over it are not waited for in vain.
+        let rules = try await stage.compile(
+          Self.yaml.replacing("SELECT id, name FROM", with: "SELECT id, name AS title FROM"))
+        let error = await #expect(throws: StorageError.self) { try await stage.deploy(rules) }
+        #expect(error?.code == .suspended)
+        #expect(error?.message.contains("SLUICE_ROW_TOO_LARGE") == true)
+
+        try await stage.app.execute("UPDATE lists SET name = 'short' WHERE id = 'a'")
+        try await stage.until { try await stage.problem(of: "names") == nil }
+        try await stage.settle()
+        try await stage.expectSound()
+      }
+    }
+  }
 }
 
 extension Stage {

@@ -216,6 +216,25 @@ struct SyncLineTests {
     #expect(splitter.pendingBytes == 4)
   }
 
+  @Test("what a row becomes in its line is at most three times as long")
+  func longestLine() throws {
+    let (row, limit) = (64 << 10, 3 * (64 << 10) + 1000)
+    for character in ["x", "\u{85}", "\u{2028}", "\u{2029}", "é", "\u{1F6A7}"] {
+      let text = String(repeating: character, count: row / character.utf8.count)
+      var encoder = RowsLineEncoder(bucket: "b[]")
+      encoder.append(
+        RowOperation(
+          table: "t", objectID: "1", stamp: "2026-11-30T02:05:11.123456Z", id: .max,
+          checksum: .max, data: "{\"v\":\"\(text)\"}"))
+      let line = encoder.finish(
+        next: SyncPosition(stamp: "2026-11-30T02:05:11.123456Z", id: .max), more: false)
+      #expect(line.count <= limit)
+      var splitter = LineSplitter(limit: limit)
+      splitter.append(line)
+      #expect(try splitter.next()?.count == line.count - 1)
+    }
+  }
+
   @Test("an endless line is refused")
   func endlessLine() throws {
     var splitter = LineSplitter(limit: 100)

@@ -10,5 +10,6 @@ package struct Migration: Sendable, Equatable {
     Migration(name: "0003 functions", sql: functions),
     Migration(name: "0004 capture", sql: capture),
     Migration(name: "0005 suspensions", sql: suspensions),
+    Migration(name: "0006 row size", sql: rowSize),
   ]
 }

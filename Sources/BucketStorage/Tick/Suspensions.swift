@@ -85,20 +85,9 @@ struct Suspensions {
     let part = failure.part
     let pause = min((attempts[part.definition]?.pause ?? .milliseconds(500)) * 2, .seconds(60))
     attempts[part.definition] = (ContinuousClock.now + pause, pause)
-    // Only of this class do messages name things and no values.
-    let isName = failure.error.code.hasPrefix("42")
-    let reason = isName ? ": \(failure.error.message)" : ""
-    let table = rules.name(of: part.source) ?? "a table"
+    let text = Self.sentences(failure.error, rules.name(of: part.source) ?? "a table")
     try await suspend(
-      part,
-      Row(
-        isCatalog: false,
-        problem:
-          "\(table) cannot be read as the rules say (PostgreSQL \(failure.error.code)\(reason))."),
-      failure.error.code == "42501"
-        ? "Give the gateway's role the right."
-        : "Change the table or its rows back, or deploy rules that fit them.", rules, head,
-      connection)
+      part, Row(isCatalog: false, problem: text.problem), text.remedy, rules, head, connection)
   }
 
   /// The tick that brings these definitions up to date is committed.
@@ -149,6 +138,26 @@ struct Suspensions {
   }
 
   private static func sentences(
+    _ error: PostgresError, _ table: String
+  ) -> (problem: String, remedy: String) {
+    if error.exceedsRowSize {
+      return (
+        "A row of \(table) is larger than the \(RowSize.limit >> 20) MiB that a replica takes "
+          + "(\(StorageError.Code.rowTooLarge.name)).",
+        "Shorten the row, or leave its large columns out of the rules."
+      )
+    }
+    // Only of this class do messages name things and no values.
+    let reason = error.code.hasPrefix("42") ? ": \(error.message)" : ""
+    return (
+      "\(table) cannot be read as the rules say (PostgreSQL \(error.code)\(reason)).",
+      error.code == "42501"
+        ? "Give the gateway's role the right."
+        : "Change the table or its rows back, or deploy rules that fit them."
+    )
+  }
+
+  private static func sentences(
     _ result: PostgresResult, _ row: Int, _ table: String
   ) -> (problem: String, remedy: String) {
     let column = result.string(row, 3) ?? ""
@@ -190,6 +199,9 @@ extension StoredRules {
 extension PostgresError {
   /// Whether trying again cannot help, since the statement does not fit the tables or their rows.
   var blamesStatement: Bool {
-    ["21", "22", "38", "39", "42", "44", "54", "P0"].contains { code.hasPrefix($0) }
+    exceedsRowSize
+      || ["21", "22", "38", "39", "42", "44", "54", "P0"].contains { code.hasPrefix($0) }
   }
+
+  fileprivate var exceedsRowSize: Bool { constraint == RowSize.constraint }
 }
