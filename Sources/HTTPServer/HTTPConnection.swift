@@ -252,12 +252,12 @@ actor HTTPConnection {
   // MARK: Responding
 
   func respond(
-    _ exchange: Int, status: Int, headers: HTTPHeaders, body: [UInt8]
+    _ exchange: Int, status: Int, headers: HTTPHeaders, body: SharedBytes
   ) async throws {
     try checkIsUnanswered(exchange, headers)
     let isBodyless = status < 200 || status == 204 || status == 304
     writeHead(status, headers, length: isBodyless ? nil : body.count)
-    if !isBodyless, request.method != "HEAD" { SharedBytes(body).append(to: output) }
+    if !isBodyless, request.method != "HEAD" { body.append(to: output) }
     response = .finished
     endExchange()
     try await waitForRoom()

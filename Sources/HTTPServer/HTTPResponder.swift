@@ -24,6 +24,12 @@ package struct HTTPResponder: Sendable {
   package func respond(
     status: Int, headers: HTTPHeaders = [:], body: [UInt8] = []
   ) async throws {
+    try await respond(status: status, headers: headers, body: SharedBytes(body))
+  }
+
+  package func respond(
+    status: Int, headers: HTTPHeaders = [:], body: SharedBytes
+  ) async throws {
     try await connection.respond(exchange, status: status, headers: headers, body: body)
   }
 

@@ -5,8 +5,11 @@ internal import CLibevent
 /// `@unchecked`: the memory is written in `init` only.
 package final class SharedBytes: @unchecked Sendable {
   private let storage: UnsafeMutableRawBufferPointer
+  private let companion: (any Sendable)?
 
-  package init(_ bytes: [UInt8]) {
+  /// The companion, if there is one, is kept for as long as the bytes.
+  package init(_ bytes: [UInt8], keeping companion: (any Sendable)? = nil) {
+    self.companion = companion
     storage = .allocate(byteCount: max(1, bytes.count), alignment: 1)
     count = bytes.count
     storage.copyBytes(from: bytes)

@@ -23,6 +23,9 @@ package final class PostgresResult: @unchecked Sendable {
     PQclear(raw)
   }
 
+  /// The memory that it takes.
+  package var byteCount: Int { PQresultMemorySize(raw) }
+
   package var columnNames: [String] {
     (0..<columnCount).map { column in
       PQfname(raw, Int32(column)).map { String(cString: $0) } ?? ""

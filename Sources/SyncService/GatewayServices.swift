@@ -30,7 +30,8 @@ package struct GatewayServices: Sendable {
         connectionString: configuration.database, settings: BucketStore.settings),
       loop: databaseLoop, size: configuration.databaseConnections)
     let source = StorageSource(
-      store: BucketStore(pool: pool), pageRows: configuration.streams.pageRows)
+      store: BucketStore(pool: pool), pageRows: configuration.streams.pageRows,
+      budget: ByteBudget(configuration.streams.largeBytes))
     let feed = LiveFeed(source: source, observer: observer)
     var routes = Gateway.Configuration()
     routes.session.keepaliveInterval = configuration.streams.keepalive

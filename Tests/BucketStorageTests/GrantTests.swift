@@ -78,19 +78,21 @@ import Testing
             + "UPDATE lists SET name = 'renamed' WHERE id = 'a'")
         try await stage.settle()
       }
-      let live = try #require(
-        try await stage.store.liveEntries(buckets: buckets, after: before.tick.boundaryID))
+      let live = try await stage.store.liveEntries(
+        buckets: buckets, after: before.tick.boundaryID)
       #expect(live.head.number > before.tick.number)
       #expect(live.buckets.map(\.rowID) == buckets)
       #expect(live.buckets.map(\.count) == [0, 10])
-      #expect(live.count == 5)
+      #expect(live.rows.count == 5)
       let kinds = live.rows.map { live.result.string($0, 5) == nil }
       #expect(kinds.filter(\.self).count == 2)
       let ids = live.rows.map { live.result.int($0, 2)! }
       #expect(ids.dropFirst().elementsEqual(ids.dropFirst().sorted()))
-      let tooMany = try await stage.store.liveEntries(
-        buckets: buckets, after: before.tick.boundaryID, limit: 3)
-      #expect(tooMany == nil)
+      #expect(live.whole == Set(buckets))
+      let some = try await stage.store.liveEntries(
+        buckets: buckets.reversed(), after: before.tick.boundaryID, limit: 4)
+      #expect(some.rows.count == 4)
+      #expect(some.whole == [buckets[1]])
       // The digest of the bucket's head is the XOR of the live rows' checksums.
       let mine = before.buckets[1].rowID!
       let head = try await stage.store.head().tick
@@ -100,6 +102,71 @@ import Testing
           ? sum : sum ^ UInt64(page.result.string(row, 4)!, radix: 16)!
       }
       #expect(UInt64(page.bucket.digest, radix: 16) == digest)
+    }
+  }
+
+  @Test func `pages and the live feed end before they hold too many bytes`() async throws {
+    try await withStage(
+      """
+      CREATE TABLE members (person text, list_id text, PRIMARY KEY (person, list_id));
+      CREATE TABLE todos (id int PRIMARY KEY, list_id text, title text);
+      CREATE TABLE lists (id text PRIMARY KEY, name text);
+      INSERT INTO members VALUES ('u1', 'a'), ('u1', 'b');
+      """, nil
+    ) { stage in
+      try await stage.deploy(try await stage.compile(Self.yaml))
+      try await stage.sequencing {
+        try await stage.app.execute("INSERT INTO todos VALUES (0, 'a', ''), (9, 'b', '')")
+        try await stage.settle()
+        let before = try await stage.store.checkpoint(for: request("u1"))
+        let buckets = before.buckets.filter { $0.definition == "mine" }.compactMap(\.rowID)
+        try #require(buckets.count == 2)
+        // In order: three of 300, one of 5,000, and one of 300 in the other list.
+        for (id, length) in [300, 300, 300, 5000, 300].enumerated() {
+          try await stage.app.execute(
+            "INSERT INTO todos VALUES (\(id + 1), '\(id < 4 ? "a" : "b")', repeat('x', \(length)))")
+          try await stage.settle()
+        }
+        let head = try await stage.store.head().tick
+        let large = try await stage.app.query("SELECT max(octet_length(data)) FROM sluice.entries")
+        let bytes = Int(try #require(large.int(0, 0)))
+
+        func page(after: Int64, largest: Int) async throws -> BucketPage {
+          try await stage.store.page(
+            bucket: buckets[0], after: after, through: head.boundaryID, maxBytes: 1_000,
+            largest: largest)
+        }
+        let first = try await page(after: before.tick.boundaryID, largest: 1_000)
+        #expect(first.rows.count == 3)
+        #expect(first.hasMore)
+        #expect(first.oversize == nil)
+        let last = try #require(first.lastEntryID)
+        let refused = try await page(after: last, largest: bytes - 1)
+        #expect(refused.rows.isEmpty)
+        #expect(refused.oversize == bytes)
+        let taken = try await page(after: last, largest: bytes)
+        #expect(taken.rows.count == 1)
+        #expect(taken.oversize == nil)
+        #expect(!taken.hasMore)
+
+        func live(_ buckets: [Int64], maxBytes: Int) async throws -> (rows: Int, whole: Set<Int64>)
+        {
+          let entries = try await stage.store.liveEntries(
+            buckets: buckets, after: before.tick.boundaryID, maxBytes: maxBytes)
+          return (entries.rows.count, entries.whole)
+        }
+        let all = try await live(buckets, maxBytes: 10_000)
+        #expect(all.rows == 5 && all.whole == Set(buckets))
+        let cut = try await live(buckets, maxBytes: 2_000)
+        #expect(cut.rows == 3 && cut.whole.isEmpty)
+        let other = try await live(buckets.reversed(), maxBytes: 2_000)
+        #expect(other.rows == 4 && other.whole == [buckets[1]])
+        // A single row that is larger may come, if it comes first.
+        try await stage.app.execute("UPDATE todos SET title = repeat('y', 5000) WHERE id = 5")
+        try await stage.settle()
+        let alone = try await live(buckets.reversed(), maxBytes: 2_000)
+        #expect(alone.rows == 1 && alone.whole == [buckets[1]])
+      }
     }
   }
 

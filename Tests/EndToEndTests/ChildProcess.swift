@@ -61,9 +61,13 @@ final class ChildProcess: Sendable {
   }
 
   /// The memory it holds, in bytes, as the kernel counts it.
-  var residentBytes: Int {
+  var residentBytes: Int { memory("VmRSS:") }
+  /// The most that it ever held.
+  var peakBytes: Int { memory("VmHWM:") }
+
+  private func memory(_ name: String) -> Int {
     let text = (try? String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)) ?? ""
-    for line in text.split(separator: "\n") where line.hasPrefix("VmRSS:") {
+    for line in text.split(separator: "\n") where line.hasPrefix(name) {
       return (Int(line.split(separator: " ").dropFirst().first ?? "0") ?? 0) * 1024
     }
     return 0

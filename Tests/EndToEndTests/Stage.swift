@@ -244,6 +244,7 @@ final class Gateway: Sendable {
   func stop() async -> Int32 { await process.withLock { $0 }?.stop() ?? 0 }
 
   var residentBytes: Int { process.withLock { $0 }?.residentBytes ?? 0 }
+  var peakBytes: Int { process.withLock { $0 }?.peakBytes ?? 0 }
   var output: String { process.withLock { $0 }?.output ?? "" }
 }
 

@@ -29,6 +29,9 @@ package struct BucketPage: Sendable {
   /// Whether entries up to the requested id can remain after this page.
   package let hasMore: Bool
   package let lastEntryID: Int64?
+  /// The bytes of the next entry's data, when it was larger than the page could be and nothing stands
+  /// before it.
+  package let oversize: Int?
 
   init?(_ result: PostgresResult, bucket: Int64, through: Int64) {
     guard let head = ResultHead(result, row: 0, column: 0) else { return nil }
@@ -39,12 +42,14 @@ package struct BucketPage: Sendable {
     rows = 1..<max(result.rowCount, 1)
     // A bucket that was forgotten cannot be followed from anywhere.
     let lastID = ends.first ?? 0
+    let next = ends.count == 3 ? ends[2] : 0
     self.bucket = BucketHead(
       rowID: bucket, count: result.firstInt(4) ?? 0,
       digest: result.firstString(5) ?? BucketHead.noDigest,
-      lastID: lastID, floorID: ends.count == 2 ? ends[1] : head.tick.boundaryID)
+      lastID: lastID, floorID: ends.count == 3 ? ends[1] : head.tick.boundaryID)
     lastEntryID = rows.isEmpty ? nil : result.int(result.rowCount - 1, 2)
     hasMore = lastEntryID.map { $0 < min(through, lastID) } ?? false
+    oversize = rows.isEmpty && next > 0 ? Int(next) : nil
   }
 }
 
@@ -52,7 +57,7 @@ extension BucketHead {
   package static let noDigest = "0000000000000000"
 }
 
-/// The entries that several buckets got since a tick. Columns as in `BucketPage`, and the bucket's row id
+/// The entries that several buckets got since a tick, as far as the limits let them. Columns as in `BucketPage`, and the bucket's row id
 /// in the eighth.
 package struct LiveEntries: Sendable {
   package static let bucketColumn = 7
@@ -63,9 +68,10 @@ package struct LiveEntries: Sendable {
   package let generation: Int64
   package let buckets: [BucketHead]
 
-  package var count: Int { rows.count }
+  /// The buckets of which nothing is lacking.
+  package let whole: Set<Int64>
 
-  init?(_ result: PostgresResult) {
+  init?(_ result: PostgresResult, after: Int64) {
     guard let head = ResultHead(result, row: 0, column: 0) else { return nil }
     self.result = result
     self.head = head.tick
@@ -82,5 +88,11 @@ package struct LiveEntries: Sendable {
     }
     self.buckets = buckets
     rows = row..<result.rowCount
+    var last: [Int64: Int64] = [:]
+    for row in rows {
+      guard let bucket = result.int(row, Self.bucketColumn) else { continue }
+      last[bucket] = result.int(row, 2)
+    }
+    whole = Set(buckets.filter { last[$0.rowID] ?? after >= $0.lastID }.map(\.rowID))
   }
 }

@@ -98,24 +98,23 @@ package final class BucketStore: Sendable {
 
   // MARK: Entries
 
-  private static let entryColumns = """
-    q.output_name, e.object_id, e.id, e.stamp, lpad(to_hex(e.checksum), 16, '0'), e.data,
-      CASE WHEN q.uses_subkey THEN q.ordinal || ':' || e.source_key ELSE '' END
-    """
-
   /// Entries of a bucket with `after < id <= through`, in order, and the bucket's head, in one snapshot.
   ///
-  /// A page ends after `limit` entries or about `maxBytes` of data, but holds at least one entry if there
-  /// is any.
+  /// A page ends after `limit` entries or `maxBytes` of data. Of an entry that alone is larger it consists
+  /// when that has `largest` bytes at most; otherwise the page is empty, and says what it would take.
   package func page(
-    bucket: Int64, after: Int64, through: Int64, limit: Int = 1_000, maxBytes: Int = 1 << 20
+    bucket: Int64, after: Int64, through: Int64, limit: Int = 1_000, maxBytes: Int = 1 << 20,
+    largest: Int = .max
   ) async throws -> BucketPage {
     let result = try await query(
       """
       SELECT h.number::text AS c1, h.stamp AS c2, h.boundary_id AS c3, h.generation::text AS c4,
         b.row_count::text AS c5, lpad(to_hex(b.digest), 16, '0') AS c6,
         coalesce(b.last_id, 0) || ',' || CASE WHEN d.state = 'active'
-          THEN greatest(b.floor_id, d.floor_id) ELSE h.boundary_id END AS c7
+          THEN greatest(b.floor_id, d.floor_id) ELSE h.boundary_id END || ','
+          || coalesce((SELECT octet_length(e.data) FROM sluice.entries e
+            WHERE e.bucket = k.id AND e.id > $2::bigint AND e.id <= $3::bigint
+            ORDER BY e.id LIMIT 1), 0) AS c7
       FROM (SELECT * FROM sluice.ticks ORDER BY number DESC LIMIT 1) h
       LEFT JOIN sluice.buckets k ON k.id = $1::bigint
       LEFT JOIN sluice.definitions d ON d.id = k.definition
@@ -125,19 +124,20 @@ package final class BucketStore: Sendable {
         SELECT q.output_name AS c1, e.object_id AS c2, e.id AS c3, e.stamp AS c4,
           lpad(to_hex(e.checksum), 16, '0') AS c5, e.data AS c6,
           CASE WHEN q.uses_subkey THEN q.ordinal || ':' || e.source_key ELSE '' END AS c7,
-          sum(octet_length(e.data)) OVER (ORDER BY e.id ROWS UNBOUNDED PRECEDING)
-            - coalesce(octet_length(e.data), 0) AS before
+          coalesce(octet_length(e.data), 0) AS bytes,
+          sum(octet_length(e.data)) OVER (ORDER BY e.id ROWS UNBOUNDED PRECEDING) AS bytes_so_far
         FROM (
           SELECT * FROM sluice.entries e
           WHERE e.bucket = $1::bigint AND e.id > $2::bigint AND e.id <= $3::bigint
           ORDER BY e.id LIMIT $4::bigint) e
         JOIN sluice.queries q ON q.id = e.query
         ORDER BY e.id) x
-      WHERE coalesce(x.before, 0) < $5::bigint)
+      WHERE coalesce(x.bytes_so_far, 0) <= $5::bigint
+        OR x.bytes_so_far = x.bytes AND x.bytes <= $6::bigint)
       """,
       [
         .integer(bucket), .integer(after), .integer(through), .integer(Int64(limit)),
-        .integer(Int64(maxBytes)),
+        .integer(Int64(maxBytes)), .integer(Int64(largest)),
       ])
     guard let page = BucketPage(result, bucket: bucket, through: through) else {
       throw Self.noTick
@@ -146,10 +146,12 @@ package final class BucketStore: Sendable {
   }
 
   /// The entries of several buckets after one boundary, up to the tick in force, with the buckets'
-  /// heads, in one snapshot: ordered by bucket, then id. Nil when there are more than `limit`.
+  /// heads, in one snapshot: ordered by bucket, then id.
+  ///
+  /// They end after `limit` entries or `maxBytes` of data; a single larger entry may come first.
   package func liveEntries(
-    buckets: [Int64], after: Int64, limit: Int = 10_000
-  ) async throws -> LiveEntries? {
+    buckets: [Int64], after: Int64, limit: Int = 10_000, maxBytes: Int = 8 << 20
+  ) async throws -> LiveEntries {
     let result = try await query(
       """
       WITH h AS (SELECT * FROM sluice.ticks ORDER BY number DESC LIMIT 1)
@@ -162,16 +164,28 @@ package final class BucketStore: Sendable {
       FROM h, unnest($1::bigint[]) u(bucket) JOIN sluice.bucket_heads b ON b.bucket = u.bucket
       JOIN sluice.buckets k ON k.id = b.bucket JOIN sluice.definitions d ON d.id = k.definition)
       UNION ALL
-      (SELECT \(Self.entryColumns), u.bucket
-      FROM unnest($1::bigint[]) WITH ORDINALITY u(bucket, position)
-      CROSS JOIN LATERAL (SELECT * FROM sluice.entries e
-        WHERE e.bucket = u.bucket AND e.id > $2::bigint ORDER BY e.id) e
-      JOIN sluice.queries q ON q.id = e.query
-      ORDER BY u.position, e.id LIMIT $3::bigint)
+      (SELECT y.output_name, y.object_id, y.id, y.stamp, y.checksum, y.data, y.subkey, y.bucket
+      FROM (SELECT x.*, coalesce(octet_length(x.data), 0) AS bytes,
+          sum(octet_length(x.data)) OVER (ORDER BY x.position, x.id ROWS UNBOUNDED PRECEDING)
+            AS bytes_so_far
+        FROM (SELECT q.output_name, e.object_id, e.id, e.stamp,
+            lpad(to_hex(e.checksum), 16, '0') AS checksum, e.data,
+            CASE WHEN q.uses_subkey THEN q.ordinal || ':' || e.source_key ELSE '' END AS subkey,
+            u.bucket, u.position
+          FROM unnest($1::bigint[]) WITH ORDINALITY u(bucket, position)
+          CROSS JOIN LATERAL (SELECT * FROM sluice.entries e
+            WHERE e.bucket = u.bucket AND e.id > $2::bigint ORDER BY e.id) e
+          JOIN sluice.queries q ON q.id = e.query
+          ORDER BY u.position, e.id LIMIT $3::bigint) x) y
+      WHERE coalesce(y.bytes_so_far, 0) <= $4::bigint OR y.bytes_so_far = y.bytes
+      ORDER BY y.position, y.id)
       """,
-      [.integerArray(buckets), .integer(after), .integer(Int64(limit) + 1)])
-    guard let entries = LiveEntries(result) else { throw Self.noTick }
-    return entries.count > limit ? nil : entries
+      [
+        .integerArray(buckets), .integer(after), .integer(Int64(limit)),
+        .integer(Int64(maxBytes)),
+      ])
+    guard let entries = LiveEntries(result, after: after) else { throw Self.noTick }
+    return entries
   }
 
   // MARK: History
@@ -218,12 +232,20 @@ package final class BucketStore: Sendable {
     return positions.indices.map { result.bool($0, 0) ?? false }
   }
 
+  /// A connection that took in a larger answer is not used again.
+  private static let connectionBytes = 16 << 20
+
   private static let noTick = StorageError(
     .notInstalled, "the database has no first tick", hint: "Run `sluice install`.")
 
   private func query(
     _ sql: String, _ binds: [PostgresValue] = []
   ) async throws -> PostgresResult {
-    try await pool.withConnection { try await $0.query(sql, binds) }
+    try await pool.withConnection { connection in
+      let result = try await connection.query(sql, binds)
+      // libpq's buffer is as large as the largest row that it ever took in, and never becomes smaller.
+      if result.byteCount > Self.connectionBytes { await connection.close() }
+      return result
+    }
   }
 }

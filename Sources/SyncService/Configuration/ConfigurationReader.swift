@@ -76,6 +76,7 @@ package struct ConfigurationReader {
     streams.slowReaderTimeout =
       duration("streams.slow_reader_timeout") ?? streams.slowReaderTimeout
     streams.pageRows = count("streams.page_rows") ?? streams.pageRows
+    streams.largeBytes = count("streams.large_bytes") ?? streams.largeBytes
     return streams
   }
 }

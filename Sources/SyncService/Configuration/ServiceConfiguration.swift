@@ -26,6 +26,8 @@ package struct ServiceConfiguration: Sendable {
     /// A client that takes nothing for so long is closed.
     package var slowReaderTimeout: Duration = .seconds(60)
     package var pageRows = 5000
+    /// Memory for what is larger than a page and on its way to readers.
+    package var largeBytes = 128 << 20
   }
 
   package struct HTTP: Sendable, Equatable {

@@ -184,7 +184,7 @@ package actor LiveFeed: Service {
     for bucket in changes.buckets {
       let name = bucket.facts.name
       buckets[name] = FeedBatch.Bucket(
-        facts: bucket.facts, lines: bucket.lines.map { SharedBytes($0) })
+        facts: bucket.facts, lines: bucket.lines)
       for id in byBucket[name] ?? [] { names[id, default: []].append(name) }
     }
     var asking: Set<ObjectIdentifier> = []

@@ -67,6 +67,9 @@ extension Gateway {
       StreamSession.StateMachine.PageRequest(
         bucket: name, rowID: rowID, after: after, through: view.tick.boundary, start: start),
       limit: query.limit, end: end)
+    guard let page else {
+      throw Refusal.noMemory(retryAfter: .random(in: configuration.retryAfter))
+    }
     guard max(after, start) >= page.facts.floor else { throw Refusal.positionGone }
     try await responder.respond(json: page.body)
   }

@@ -76,6 +76,15 @@ package struct Refusal: Error, Sendable {
       headers: [("Allow", allowed)])
   }
 
+  static func noMemory(retryAfter: Int) -> Refusal {
+    Refusal(
+      status: 503,
+      ErrorBody(
+        code: "SLUICE_BUSY", message: "Too many large rows are on their way to others.",
+        hint: "Come back after the time in Retry-After."),
+      headers: [("Retry-After", "\(retryAfter)")])
+  }
+
   static func overloaded(_ refusal: AdmissionGate.Refusal, retryAfter: Int) -> Refusal {
     let body =
       switch refusal {
@@ -101,6 +110,10 @@ extension HTTPResponder {
   }
 
   func respond(json: [UInt8]) async throws {
+    try await respond(json: SharedBytes(json))
+  }
+
+  func respond(json: SharedBytes) async throws {
     try await respond(
       status: 200,
       headers: ["Content-Type": "application/json", "Cache-Control": "no-store"], body: json)

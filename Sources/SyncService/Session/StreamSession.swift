@@ -190,13 +190,13 @@ extension StreamSession {
       case .load(let request):
         try await heartbeat(&progress, to: writer, following: follower)
         if follower.mustAskAgain(after: number) { return false }
-        let page = try await source.page(request)
+        guard let page = try await source.page(request) else { continue }
         switch machine.page(page.facts) {
         case .send:
           progress.restless = 0
           guard let line = page.line else { continue }
           metrics.operations.add(page.operations)
-          try await writer.write(SharedBytes(line))
+          try await writer.write(line)
         case .skip:
           continue
         case .announceAgain:

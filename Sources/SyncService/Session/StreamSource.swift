@@ -1,3 +1,4 @@
+package import HTTPServer
 package import SyncProtocol
 
 /// Where streams get their buckets from: the storage, or a script in a test.
@@ -10,13 +11,14 @@ package protocol StreamSource: Sendable {
   /// For each position, whether the database's surviving history contains it.
   func survival(of positions: [SyncPosition]) async throws -> [Bool]
 
-  /// One page of a bucket, encoded.
-  func page(_ request: StreamSession.StateMachine.PageRequest) async throws -> EncodedPage
+  /// One page of a bucket, encoded; nil when there is no memory for it now: to be asked again.
+  func page(_ request: StreamSession.StateMachine.PageRequest) async throws -> EncodedPage?
 
-  /// One page of a bucket as the body of an answer; `end` is its position when nothing remains.
+  /// One page of a bucket as the body of an answer; `end` is its position when nothing remains. Nil when
+  /// there is no memory for it now.
   func rows(
     _ request: StreamSession.StateMachine.PageRequest, limit: Int, end: SyncPosition
-  ) async throws -> RowsBody
+  ) async throws -> RowsBody?
 
   /// What happened after a tick: the changes of the buckets that somebody follows, encoded; nil when the
   /// history no longer reaches back to that tick.
@@ -87,10 +89,10 @@ package struct StreamView: Sendable, Equatable {
 package struct EncodedPage: Sendable {
   package var facts: PageFacts
   /// Nil when the page holds nothing for this client.
-  package var line: [UInt8]?
+  package var line: SharedBytes?
   package var operations: Int
 
-  package init(facts: PageFacts, line: [UInt8]?, operations: Int) {
+  package init(facts: PageFacts, line: SharedBytes?, operations: Int) {
     self.facts = facts
     self.line = line
     self.operations = operations
@@ -100,9 +102,9 @@ package struct EncodedPage: Sendable {
 /// A page as the body of an answer, with what its snapshot said.
 package struct RowsBody: Sendable {
   package var facts: PageFacts
-  package var body: [UInt8]
+  package var body: SharedBytes
 
-  package init(facts: PageFacts, body: [UInt8]) {
+  package init(facts: PageFacts, body: SharedBytes) {
     self.facts = facts
     self.body = body
   }
@@ -123,9 +125,9 @@ package struct SourceChanges: Sendable {
   package struct Bucket: Sendable {
     package var facts: BucketFacts
     /// The rows lines, or nil when there are too many changes to hold in memory for all streams.
-    package var lines: [UInt8]?
+    package var lines: SharedBytes?
 
-    package init(facts: BucketFacts, lines: [UInt8]?) {
+    package init(facts: BucketFacts, lines: SharedBytes?) {
       self.facts = facts
       self.lines = lines
     }

@@ -1,4 +1,5 @@
 internal import BucketStorage
+internal import HTTPServer
 internal import Postgres
 internal import SyncProtocol
 
@@ -11,26 +12,30 @@ enum EntryEncoding {
 
   /// A page as a line of a stream.
   static func line(
-    _ page: BucketPage, for request: StreamSession.StateMachine.PageRequest
+    _ page: BucketPage, for request: StreamSession.StateMachine.PageRequest,
+    keeping lease: ByteBudget.Lease?
   ) async -> EncodedPage {
     await withTaskExecutorPreference(globalConcurrentExecutor) {
-      var encoder = RowsLineEncoder(bucket: request.bucket)
+      var encoder = RowsLineEncoder(bucket: request.bucket, reserving: capacity(for: page))
       append(page.rows, of: page.result, to: &encoder, skippingTombstonesThrough: request.start)
       let count = encoder.count
       guard let last = page.rows.last, count > 0 else {
         return EncodedPage(facts: facts(page), line: nil, operations: 0)
       }
       let bytes = encoder.finish(next: position(page.result, last), more: page.hasMore)
-      return EncodedPage(facts: facts(page), line: bytes, operations: count)
+      return EncodedPage(
+        facts: facts(page), line: SharedBytes(bytes, keeping: lease), operations: count)
     }
   }
 
   /// A page as the body of an answer.
   static func body(
-    _ page: BucketPage, for request: StreamSession.StateMachine.PageRequest, end: SyncPosition
+    _ page: BucketPage, for request: StreamSession.StateMachine.PageRequest, end: SyncPosition,
+    keeping lease: ByteBudget.Lease?
   ) async -> RowsBody {
     await withTaskExecutorPreference(globalConcurrentExecutor) {
-      var encoder = RowsLineEncoder(bucket: request.bucket, form: .page)
+      var encoder = RowsLineEncoder(
+        bucket: request.bucket, form: .page, reserving: capacity(for: page))
       append(page.rows, of: page.result, to: &encoder, skippingTombstonesThrough: request.start)
       var next = end
       if page.hasMore, let last = page.rows.last {
@@ -39,16 +44,25 @@ enum EntryEncoding {
         if next.id < page.bucket.floorID { next.start = request.start }
       }
       return RowsBody(
-        facts: facts(page), body: encoder.finish(next: next, more: page.hasMore))
+        facts: facts(page),
+        body: SharedBytes(encoder.finish(next: next, more: page.hasMore), keeping: lease))
     }
   }
 
-  /// The entries of several buckets, each bucket's as one line.
+  /// Room for a single large row; lines that are shorter grow as they need to.
+  private static func capacity(for page: BucketPage) -> Int {
+    guard page.rows.count == 1, let row = page.rows.first else { return 64 << 10 }
+    return page.result.withBytes(row: row, column: dataColumn) { ($0?.count ?? 0) + 4096 }
+  }
+
+  /// The entries of several buckets, each bucket's in lines of its own: none for a bucket of which some
+  /// are lacking, or whose lines are larger than a page and find no room in the budget.
   static func buckets(
-    _ entries: LiveEntries, named names: [Int64: BucketName]
+    _ entries: LiveEntries, named names: [Int64: BucketName], within budget: ByteBudget
   ) async -> [SourceChanges.Bucket] {
     await withTaskExecutorPreference(globalConcurrentExecutor) {
-      var lines: [Int64: [UInt8]] = [:]
+      var lines = Dictionary(
+        uniqueKeysWithValues: entries.whole.map { ($0, SharedBytes([])) })
       var row = entries.rows.lowerBound
       while row < entries.rows.upperBound {
         let bucket = entries.result.int(row, LiveEntries.bucketColumn)
@@ -58,8 +72,12 @@ enum EntryEncoding {
         {
           end += 1
         }
-        if let bucket, let name = names[bucket] {
-          lines[bucket] = Self.lines(row..<end, of: entries.result, bucket: name)
+        if let bucket, let name = names[bucket], entries.whole.contains(bucket) {
+          let bytes = Self.lines(row..<end, of: entries.result, bucket: name)
+          let lease = bytes.count > StorageSource.pageBytes ? budget.lease(bytes.count) : nil
+          lines[bucket] =
+            bytes.count > StorageSource.pageBytes && lease == nil
+            ? nil : SharedBytes(bytes, keeping: lease)
         }
         row = end
       }
@@ -69,7 +87,7 @@ enum EntryEncoding {
           facts: BucketFacts(
             name: name, rowID: head.rowID, count: head.count, digest: head.digest,
             lastID: head.lastID, floor: head.floorID),
-          lines: lines[head.rowID] ?? [])
+          lines: lines[head.rowID])
       }
     }
   }
@@ -81,8 +99,9 @@ enum EntryEncoding {
     var lines: [UInt8] = []
     var row = rows.lowerBound
     while row < rows.upperBound {
+      let first = result.withBytes(row: row, column: dataColumn) { $0?.count ?? 0 }
       var encoder = RowsLineEncoder(
-        bucket: bucket, reserving: min(lineBytes, 256 * rows.count))
+        bucket: bucket, reserving: max(min(lineBytes, 256 * rows.count), first + 4096))
       while row < rows.upperBound, encoder.byteCount < lineBytes {
         append(row..<(row + 1), of: result, to: &encoder, skippingTombstonesThrough: 0)
         row += 1

@@ -7,12 +7,21 @@ package struct StorageSource: StreamSource {
   private let names: BucketNames
   private let pageRows: Int
   private let liveLimit: Int
+  private let budget: ByteBudget
+  /// Lets one row at a time be read that is larger than a page: until it is encoded, it takes several
+  /// times its size.
+  private let turn = ByteBudget(1)
 
-  /// Changes of more than `liveLimit` entries at once are left to pages.
-  package init(store: BucketStore, pageRows: Int = 5000, liveLimit: Int = 10_000) {
+  /// Changes of more than `liveLimit` entries at once are left to pages. What is larger than a page must
+  /// fit in `budget`, together with all the others of its kind that readers have not taken yet.
+  package init(
+    store: BucketStore, pageRows: Int = 5000, liveLimit: Int = 10_000,
+    budget: ByteBudget = ByteBudget(128 << 20)
+  ) {
     self.store = store
     self.pageRows = pageRows
     self.liveLimit = liveLimit
+    self.budget = budget
     names = BucketNames(store: store)
   }
 
@@ -43,19 +52,50 @@ package struct StorageSource: StreamSource {
 
   package func page(
     _ request: StreamSession.StateMachine.PageRequest
-  ) async throws -> EncodedPage {
-    let page = try await store.page(
-      bucket: request.rowID, after: request.after, through: request.through, limit: pageRows)
-    return await EntryEncoding.line(page, for: request)
+  ) async throws -> EncodedPage? {
+    try await read(request, limit: pageRows) { page, lease in
+      await EntryEncoding.line(page, for: request, keeping: lease)
+    }
   }
 
   package func rows(
     _ request: StreamSession.StateMachine.PageRequest, limit: Int, end: SyncPosition
-  ) async throws -> RowsBody {
-    let page = try await store.page(
-      bucket: request.rowID, after: request.after, through: request.through, limit: limit)
-    return await EntryEncoding.body(page, for: request, end: end)
+  ) async throws -> RowsBody? {
+    try await read(request, limit: limit) { page, lease in
+      await EntryEncoding.body(page, for: request, end: end, keeping: lease)
+    }
   }
+
+  /// Nil when a row larger than a page found no room in the budget.
+  private func read<Encoded>(
+    _ request: StreamSession.StateMachine.PageRequest, limit: Int,
+    encode: (BucketPage, ByteBudget.Lease?) async -> Encoded
+  ) async throws -> Encoded? {
+    let page = try await store.page(
+      bucket: request.rowID, after: request.after, through: request.through, limit: limit,
+      maxBytes: Self.pageBytes, largest: Self.pageBytes)
+    var oversize = page.oversize
+    while let bytes = oversize {
+      guard let lease = await budget.lease(bytes, within: Self.patience),
+        let turn = await turn.lease(1, within: Self.patience)
+      else { return nil }
+      let page = try await store.page(
+        bucket: request.rowID, after: request.after, through: request.through, limit: 1,
+        largest: bytes)
+      // Another version of the row may have come that is larger still.
+      oversize = page.oversize
+      if oversize == nil {
+        let encoded = await encode(page, lease)
+        return withExtendedLifetime(turn) { encoded }
+      }
+    }
+    return await encode(page, nil)
+  }
+
+  /// The data that a page holds at most, unless it is a single row's.
+  static let pageBytes = 1 << 20
+  /// How long to wait for room: a stream has to be able to say meanwhile that it is alive.
+  private static let patience = Duration.seconds(2)
 
   package func head() async throws -> TickFacts {
     TickFacts(try await store.head().tick)
@@ -79,10 +119,10 @@ package struct StorageSource: StreamSource {
       if changed.isEmpty { return Self.changes(changes, changed: [:], entries: nil) }
       if entries?.head != changes.head || !Set(changed.keys).isSubset(of: asked) {
         asked = changed.keys.sorted()
-        entries = try await store.liveEntries(
+        let read = try await store.liveEntries(
           buckets: asked, after: tick.boundary, limit: liveLimit)
-        guard let entries else { return Self.tooMany(changes, changed) }
-        if entries.head != changes.head {
+        entries = read
+        if read.head != changes.head {
           guard let newer = try await store.changes(since: tick.number) else { return nil }
           changes = newer
           continue
@@ -90,7 +130,7 @@ package struct StorageSource: StreamSource {
       }
       guard let entries else { continue }
       var answer = Self.changes(changes, changed: changed, entries: entries)
-      answer.buckets = await EntryEncoding.buckets(entries, named: changed)
+      answer.buckets = await EntryEncoding.buckets(entries, named: changed, within: budget)
       return answer
     }
     let changed = try await names.named(

@@ -1,3 +1,4 @@
+import HTTPServer
 import SyncProtocol
 import Synchronization
 
@@ -124,7 +125,7 @@ final class SimulatedSource: StreamSource {
     try answer { state in positions.map { $0.id <= state.tick.boundary } }
   }
 
-  func page(_ request: StreamSession.StateMachine.PageRequest) async throws -> EncodedPage {
+  func page(_ request: StreamSession.StateMachine.PageRequest) async throws -> EncodedPage? {
     try answer { state in
       let entries = state.entries(
         of: request.bucket, after: request.after, through: request.through)
@@ -141,9 +142,8 @@ final class SimulatedSource: StreamSource {
 
   func rows(
     _ request: StreamSession.StateMachine.PageRequest, limit: Int, end: SyncPosition
-  ) async throws -> RowsBody {
-    let page = try await page(request)
-    return RowsBody(facts: page.facts, body: page.line ?? [])
+  ) async throws -> RowsBody? {
+    try await page(request).map { RowsBody(facts: $0.facts, body: $0.line ?? SharedBytes([])) }
   }
 
   func changes(
@@ -169,7 +169,7 @@ final class SimulatedSource: StreamSource {
 
   private static func line(
     _ bucket: BucketName, _ entries: ArraySlice<(String, Entry)>, more: Bool
-  ) -> [UInt8] {
+  ) -> SharedBytes {
     var encoder = RowsLineEncoder(bucket: bucket)
     for (row, entry) in entries {
       encoder.append(
@@ -177,8 +177,9 @@ final class SimulatedSource: StreamSource {
           table: "t", objectID: row, stamp: State.stamp, id: entry.id, checksum: entry.checksum,
           data: entry.value.map { "{\"v\":\($0)}" }))
     }
-    return encoder.finish(
-      next: SyncPosition(stamp: State.stamp, id: entries.last?.1.id ?? 0), more: more)
+    return SharedBytes(
+      encoder.finish(
+        next: SyncPosition(stamp: State.stamp, id: entries.last?.1.id ?? 0), more: more))
   }
 }
 
