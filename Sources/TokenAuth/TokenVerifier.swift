@@ -63,26 +63,29 @@ package struct TokenVerifier: Sendable {
     if header["kid"] != nil, identifier == nil {
       throw TokenError(.malformed, "The token's key name is not text.")
     }
-    var candidates: [VerificationKey] = []
     var failure: TokenError?
+    var outage: TokenError?
     for source in sources {
       do throws(TokenError) {
         // A token that names a key is checked with that key alone; one that names none, with the nameless keys.
-        candidates += try await source.keys(identifier: identifier, now: now)
+        let candidates = try await source.keys(identifier: identifier, now: now)
           .filter { $0.identifier == identifier }
+        guard !candidates.isEmpty else { continue }
+        let fitting = candidates.filter { $0.accepts(algorithm) }
+        // The sources after this one, which may be far away, need not be asked.
+        if fitting.contains(where: { $0.isValid(signature, of: message, algorithm: algorithm) }) {
+          return
+        }
+        failure =
+          fitting.isEmpty
+          ? TokenError(.algorithm, "The token's algorithm does not fit its key.")
+          : TokenError(.signature, "The token's signature is wrong.")
       } catch {
-        failure = error
+        outage = error
       }
     }
-    guard !candidates.isEmpty else {
-      throw failure ?? TokenError(.unknownKey, "No key is known that could have signed the token.")
-    }
-    let fitting = candidates.filter { $0.accepts(algorithm) }
-    guard !fitting.isEmpty else {
-      throw TokenError(.algorithm, "The token's algorithm does not fit its key.")
-    }
-    guard fitting.contains(where: { $0.isValid(signature, of: message, algorithm: algorithm) })
-    else { throw TokenError(.signature, "The token's signature is wrong.") }
+    throw failure ?? outage
+      ?? TokenError(.unknownKey, "No key is known that could have signed the token.")
   }
 
   private func checkClaims(_ payload: [UInt8], now: Date) throws(TokenError) -> VerifiedToken {

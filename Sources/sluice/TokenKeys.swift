@@ -1,25 +1,37 @@
 import Foundation
 import HTTPTransport
+import ServiceRuntime
 import SyncService
 import TokenAuth
 
 /// The configured keys, as what verifies and what signs.
 enum TokenKeys {
   static func verifier(
-    _ auth: ServiceConfiguration.Auth, transport: some HTTPTransport
+    _ auth: ServiceConfiguration.Auth, transport: some HTTPTransport, observer: any Observer
   ) throws -> TokenVerifier {
+    @Sendable func report(_ result: Result<Int, TokenError>, of source: String) {
+      switch result {
+      case .success(let count):
+        observer.observe(.info("keys.read", ["source": .string(source), "keys": .int(count)]))
+      case .failure(let error):
+        observer.observe(.error("keys.not_read", ["source": .string(source)], error: error))
+      }
+    }
     var sources: [any KeySource] = []
     if let json = auth.keySetJSON {
       sources.append(FixedKeys(try JSONWebKeySet(json: Array(json.utf8), origin: .configuration)))
     }
     if let file = auth.keySetFile {
-      sources.append(FixedKeys(try keySet(file)))
+      sources.append(try FileKeys(path: file) { report($0, of: file) })
     }
     if let text = auth.keySetURL {
       guard let url = URL(string: text) else {
         throw CommandFailure(.wrongUsage, "auth.jwks_url is not a URL")
       }
-      sources.append(RemoteKeys(url: url) { try await fetch($0, transport) })
+      // What else the URL holds may be secret.
+      let name = (url.host() ?? "") + url.path
+      sources.append(
+        RemoteKeys(url: url, report: { report($0, of: name) }) { try await fetch($0, transport) })
     }
     guard !sources.isEmpty else {
       throw CommandFailure(
@@ -42,7 +54,7 @@ enum TokenKeys {
     if let json = auth.keySetJSON {
       sets.append(try JSONWebKeySet(json: Array(json.utf8), origin: .configuration))
     }
-    if let file = auth.keySetFile { sets.append(try keySet(file)) }
+    if let file = auth.keySetFile { sets.append(try JSONWebKeySet(file: file)) }
     guard let secret = sets.lazy.compactMap(\.signingSecret).first else {
       throw CommandFailure(
         .failed, "there is no symmetric key to sign with",
@@ -51,23 +63,19 @@ enum TokenKeys {
     return try TokenSigner(secret: secret).sign(claimsJSON: claimsJSON)
   }
 
-  private static func keySet(_ file: String) throws -> JSONWebKeySet {
-    guard let data = FileManager.default.contents(atPath: file) else {
-      throw CommandFailure(.wrongUsage, "\(file) cannot be read")
-    }
-    return try JSONWebKeySet(json: Array(data), origin: .configuration)
-  }
-
   private static func fetch(_ url: URL, _ transport: some HTTPTransport) async throws -> [UInt8] {
     let response = try await transport.send(
       TransportRequest(
         url: url.absoluteString, headers: [("Accept", "application/json")],
-        timeout: .seconds(10)))
+        timeout: fetchTimeout))
     guard response.status == 200 else {
       throw CommandFailure(.unavailable, "the key set was answered with \(response.status)")
     }
     return try await response.body.collect(upTo: 1 << 20)
   }
+
+  /// Tokens wait so long for the keys to check them with.
+  private static let fetchTimeout = Duration.seconds(3)
 
   private static func seconds(_ duration: Duration) -> TimeInterval {
     TimeInterval(duration.components.seconds)

@@ -22,7 +22,8 @@ final class Stage: Sendable {
 
   /// Sets the stage, plays `body` on it, and clears it away, also when `body` throws.
   static func set<R>(
-    schema: String, rules: String, settings: String = "", gateways count: Int = 1,
+    schema: String, rules: String, settings: String = "", auth: String = "",
+    gateways count: Int = 1,
     _ body: (Stage) async throws -> R
   ) async throws -> R {
     let database = try await PostgresCluster.shared.createDatabase()
@@ -30,7 +31,7 @@ final class Stage: Sendable {
     try await source.run(schema)
     let key = (0..<32).map { _ in UInt8.random(in: 0...255) }
     let gateways = try (0..<count).map { _ in
-      try Gateway(source: source, rules: rules, key: key, settings: settings)
+      try Gateway(source: source, rules: rules, key: key, settings: settings, auth: auth)
     }
     let stage = Stage(database: database, source: source, gateways: gateways, key: key)
     do {
@@ -182,7 +183,9 @@ final class Gateway: Sendable {
   private let process = Mutex<ChildProcess?>(nil)
   private let starts = Atomic(0)
 
-  init(source: Source, rules: String, key: [UInt8], settings: String = "") throws {
+  init(
+    source: Source, rules: String, key: [UInt8], settings: String = "", auth: String = ""
+  ) throws {
     folder = try Workspace.shared.folder("gateway")
     port = try FreePort.next()
     configuration = folder.appending(path: "sluice.yaml")
@@ -190,7 +193,7 @@ final class Gateway: Sendable {
     try Data(rules.utf8).write(to: rulesFile)
     try Self.write(
       configuration, database: source.connectionString, rules: rulesFile, port: port, key: key,
-      settings: settings)
+      settings: settings, auth: auth)
   }
 
   /// Points the gateway at another database, from the next start on.
@@ -203,7 +206,8 @@ final class Gateway: Sendable {
   }
 
   private static func write(
-    _ file: URL, database: String, rules: URL, port: Int, key: [UInt8], settings: String
+    _ file: URL, database: String, rules: URL, port: Int, key: [UInt8], settings: String,
+    auth: String = ""
   ) throws {
     let text = """
       database: "\(database)"
@@ -212,6 +216,7 @@ final class Gateway: Sendable {
       auth:
         audience: [test]
         keys: [{kid: test, kty: oct, alg: HS256, k: \(SignedToken.encode(key))}]
+        \(auth)
       \(settings)
 
       """

@@ -18,8 +18,9 @@ enum ServeCommand: Subcommand {
 
   static func run(_ arguments: Arguments, _ console: Console) async throws -> ExitStatus {
     let configuration = try ConfigurationAccess.readWithDatabase(arguments)
-    let verifier = try TokenKeys.verifier(configuration.auth, transport: CurlTransport())
     let logger = JSONLogger(level: .init(name: configuration.logLevel) ?? .info)
+    let verifier = try TokenKeys.verifier(
+      configuration.auth, transport: CurlTransport(), observer: logger)
     if arguments.has("--deploy") {
       try await deploy(DatabaseAccess(configuration), arguments, console, logger)
     }
