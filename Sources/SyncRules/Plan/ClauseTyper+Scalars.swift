@@ -1,47 +1,8 @@
-extension ClauseTyper {
-  /// The forms that are values and nothing else.
-  mutating func scalarForm(_ expression: Expression) throws(Diagnostic) -> TypedScalar {
-    let span = expression.span
-    switch expression.kind {
-    case .null: return TypedScalar(expression: .null)
-    case .boolean(let value): return TypedScalar(expression: .integer(value ? "1" : "0"))
-    case .integer(let digits): return TypedScalar(expression: .integer(digits))
-    case .real(let digits): return TypedScalar(expression: .real(digits))
-    case .string(let text): return TypedScalar(expression: .text(text))
-    case .column(let column): return try self.column(column, at: span)
-    case .call(let call): return try self.call(call)
-    case .unary(.not, let operand):
-      let operand = try scalar(operand)
-      return operand.with(.not(operand.expression))
-    case .binary(let operation, let left, let right):
-      return try binary(operation, left, right, at: span)
-    case .isTest(let operand, .null, let negated):
-      let operand = try scalar(operand)
-      return operand.with(.isNull(operand.expression, negated: negated))
-    case .cast(let operand, let type):
-      let operand = try scalar(operand)
-      return operand.with(.cast(operand.expression, type))
-    case .member(let operand, .key(let key), let asValue):
-      let operand = try scalar(operand)
-      return try member(operand, path: path(key), asValue: asValue, at: span)
-    case .member(_, .index, _):
-      throw .error(
-        .jsonMember, "the right side of -> and ->> must be a text",
-        remedy: "write ->> '0' for an array's first element", at: span)
-    case .subquery, .membership(_, .subquery, _):
-      throw .error(.subqueryPosition, "subqueries are not supported here", at: span)
-    case .membership(_, .list, _):
-      throw .error(
-        .unsupportedOperator, "IN with a list is not supported here",
-        remedy: "write IN '[1, 2]' with a JSON array", at: span)
-    case .unary, .isTest, .between, .membership, .conditional, .array, .row:
-      throw .error(.unsupportedOperator, "this expression is not supported here", at: span)
-    }
-  }
+extension ClauseTyper: ScalarTyper {
+  var options: RuleOptions { scope.options }
+  var isUnequalToNull: Bool { false }
 
-  // MARK: Names
-
-  private mutating func column(
+  mutating func column(
     _ column: ColumnReference, at span: SourceSpan
   ) throws(Diagnostic) -> TypedScalar {
     let name = column.name.name
@@ -55,7 +16,7 @@ extension ClauseTyper {
     case let qualifier
     where scope.qualifier != nil
       && (qualifier == nil || qualifier == scope.qualifier):
-      return try rowColumn(name, at: span)
+      return rowColumn(name, of: scope.table, suffix: scope.suffix, source: 0, at: span)
     case let qualifier?:
       throw .error(
         .unknownRef, "\(qualifier) is not the table of this query",
@@ -66,32 +27,12 @@ extension ClauseTyper {
     }
   }
 
-  private mutating func rowColumn(
-    _ name: String, at span: SourceSpan
-  ) throws(Diagnostic) -> TypedScalar {
-    if name == "_table_suffix", let suffix = scope.suffix {
-      return TypedScalar(expression: .text(suffix), usesRow: true)
-    }
-    guard let table = scope.table else {
-      return TypedScalar(expression: .column(name: name, .text(plain: false)), usesRow: true)
-    }
-    guard let column = table.column(name) else {
-      warn(
-        .warning(
-          .warnColumn, "\(table.schema).\(table.name) has no column \(name)",
-          remedy: table.closestColumn(to: name).map { "perhaps \($0) is meant" }, at: span))
-      return TypedScalar(expression: .null, usesRow: true, isMissingColumn: true)
-    }
-    let conversion = ValueConversion(column.type, options: scope.options)
-    return TypedScalar(expression: .column(name: name, conversion), usesRow: true)
-  }
-
   private func element(_ name: String, at span: SourceSpan) throws(Diagnostic) -> TypedScalar {
     switch name {
     case "value":
-      return TypedScalar(expression: .elementValue(0), usesRequest: true)
+      return TypedScalar(expression: .elementValue(0), homes: [.request])
     case "key":
-      return TypedScalar(expression: .elementKey(0), usesRequest: true)
+      return TypedScalar(expression: .elementKey(0), homes: [.request])
     default:
       throw .error(
         .unknownRef, "json_each has no column \(name)", remedy: "write value or key", at: span)
@@ -103,11 +44,9 @@ extension ClauseTyper {
   ) throws(Diagnostic) -> TypedScalar {
     try requireRequest(at: span)
     guard qualifier == "token_parameters" else {
-      return TypedScalar(
-        expression: .userParameter(name), usesRequest: true, isClientChosen: true)
+      return .clientChosen(.userParameter(name))
     }
-    let value: PlanExpression = name == "user_id" ? .userID : .tokenParameter(name)
-    return TypedScalar(expression: value, usesRequest: true, isAuthenticated: true)
+    return .authenticated(name == "user_id" ? .userID : .tokenParameter(name))
   }
 
   private func requireRequest(at span: SourceSpan) throws(Diagnostic) {
@@ -117,47 +56,17 @@ extension ClauseTyper {
       remedy: "select the value in a parameter query and compare with bucket.<name>", at: span)
   }
 
-  // MARK: Calls
-
-  private mutating func call(_ call: FunctionCall) throws(Diagnostic) -> TypedScalar {
-    if let qualifier = call.qualifier {
-      guard qualifier.name == "request" else {
-        throw .error(
-          .unknownFunction, "there is no function \(call.displayName)", at: call.span)
-      }
-      return try requestCall(call)
+  mutating func qualifiedCall(_ call: FunctionCall) throws(Diagnostic) -> TypedScalar {
+    guard call.qualifier?.name == "request" else {
+      throw .error(
+        .unknownFunction, "there is no function \(call.displayName)", at: call.span)
     }
-    var arguments: [TypedScalar] = []
-    for argument in call.arguments { arguments.append(try scalar(argument)) }
-    for index in arguments.indices.dropFirst() {
-      for earlier in arguments[..<index] {
-        try requireUnmixed(
-          earlier, arguments[index], "\(call.displayName)()", at: call.span)
-      }
-    }
-    let expression = try FunctionTyper(call: call, arguments: arguments.map(\.expression)).typed(
-      options: scope.options)
-    return arguments.reduce(TypedScalar(expression: .null)) { combined($0, $1) }
-      .with(expression)
-  }
-
-  private mutating func requestCall(_ call: FunctionCall) throws(Diagnostic) -> TypedScalar {
     try requireRequest(at: call.span)
     switch call.name.name.lowercased() {
-    case "user_id":
-      return TypedScalar(expression: .userID, usesRequest: true, isAuthenticated: true)
-    case "jwt":
-      return TypedScalar(expression: .claims, usesRequest: true, isAuthenticated: true)
-    case "parameters":
-      return TypedScalar(expression: .parameters, usesRequest: true, isClientChosen: true)
-    case "parameter":
-      guard case .string(let name)? = call.arguments.first?.kind else {
-        throw .error(
-          .dynamicArgument, "request.parameter() needs the parameter's name as a text",
-          at: call.span)
-      }
-      return TypedScalar(
-        expression: .userParameter(name), usesRequest: true, isClientChosen: true)
+    case "user_id": return .authenticated(.userID)
+    case "jwt": return .authenticated(.claims)
+    case "parameters": return .clientChosen(.parameters)
+    case "parameter": return .clientChosen(.userParameter(try parameterName(of: call)))
     default:
       throw .error(
         .unknownFunction, "there is no function \(call.displayName)",
@@ -166,86 +75,11 @@ extension ClauseTyper {
     }
   }
 
-  // MARK: Operators
-
-  private mutating func binary(
-    _ operation: BinaryOperator, _ left: Expression, _ right: Expression, at span: SourceSpan
-  ) throws(Diagnostic) -> TypedScalar {
-    let left = try scalar(left)
-    let right = try scalar(right)
-    if let comparison = operation.comparison {
-      return try compare(comparison, left, right, at: span)
-    }
-    try requireUnmixed(left, right, operation.rawValue, at: span)
-    let both = combined(left, right)
-    if let arithmetic = operation.arithmetic {
-      return both.with(.arithmetic(arithmetic, left.expression, right.expression))
-    }
-    guard operation == .concatenate else {
-      throw .error(
-        .unsupportedOperator, "the operator \(operation.rawValue) is not supported", at: span)
-    }
-    return both.with(.concatenate(left.expression, right.expression))
-  }
-
-  private func path(_ key: String) -> [String] {
-    if key.hasPrefix("$") { return JSONPath.components(key) }
-    return scope.options.fixedJSONExtract ? [key] : JSONPath.split(key)
-  }
-
-  private func member(
-    _ operand: TypedScalar, path: [String], asValue: Bool, at span: SourceSpan
-  ) throws(Diagnostic) -> TypedScalar {
-    if operand.expression.valueClass == .blob {
-      throw .error(.blobMixed, "a binary value is not read as JSON", at: span)
-    }
-    return operand.with(
-      .member(
-        operand.expression, path: path, asValue: asValue,
-        legacyNull: !scope.options.fixedJSONExtract))
-  }
-}
-
-/// Paths into JSON: only dots, no brackets.
-enum JSONPath {
-  /// The steps of a path that begins with `$`.
-  static func components(_ path: String) -> [String] {
-    Array(split(path).dropFirst())
-  }
-
-  static func split(_ path: String) -> [String] {
-    path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
-  }
-}
-
-extension BinaryOperator {
-  fileprivate var comparison: PlanExpression.Comparison? {
-    switch self {
-    case .equal: .equal
-    case .notEqual: .notEqual
-    case .less: .less
-    case .lessOrEqual: .lessOrEqual
-    case .greater: .greater
-    case .greaterOrEqual: .greaterOrEqual
-    default: nil
-    }
-  }
-
-  fileprivate var arithmetic: PlanExpression.Arithmetic? {
-    switch self {
-    case .add: .add
-    case .subtract: .subtract
-    case .multiply: .multiply
-    case .divide: .divide
-    default: nil
-    }
-  }
-}
-
-extension CatalogTable {
-  /// A column whose name differs by letter case or underscores only.
-  fileprivate func closestColumn(to name: String) -> String? {
-    func plain(_ text: String) -> String { text.lowercased().filter { $0 != "_" } }
-    return columns.first { plain($0.name) == plain(name) }?.name
+  func mixed(
+    _ left: TypedScalar, _ right: TypedScalar, _ symbol: String, at span: SourceSpan
+  ) -> Diagnostic {
+    .error(
+      .mixedClause, "\(symbol) cannot combine a value of the row with one of the request",
+      remedy: "compare the two with =, or use IN on a JSON array", at: span)
   }
 }

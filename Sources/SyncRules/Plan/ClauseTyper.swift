@@ -17,7 +17,7 @@ struct ClauseTyper {
       return try or(try clause(left), try clause(right), at: expression.span)
     case .binary(.equal, let left, let right):
       return try equal(try clause(left), try clause(right), at: expression.span)
-    case .membership(let operand, .expression(let set), negated: false) where !set.isList:
+    case .membership(let operand, .expression(let set), negated: false) where set.listItems == nil:
       return try membership(try clause(operand), try clause(set), at: expression.span)
     case .column(let column) where column.qualifier?.name == "bucket":
       guard case .data(let parameters) = scope.dialect else {
@@ -110,12 +110,7 @@ struct ClauseTyper {
           .request(operand.expression, expands: false), set.expression, expands: true,
           isAuthenticated: operand.isAuthenticated)
       }
-      if set.expression.valueClass == .blob {
-        throw .error(.blobMixed, "IN cannot search a binary value", at: span)
-      }
-      var result = combined(operand, set)
-      result.expression = .contains(array: set.expression, operand.expression)
-      return .scalar(result)
+      return .scalar(try isElement(operand, of: set, at: span))
     default:
       throw .error(
         .matchPosition, "a condition that matches rows with parameters cannot be used as a value",
@@ -139,9 +134,9 @@ struct ClauseTyper {
     _ left: Clause, _ right: Clause, at span: SourceSpan
   ) throws(Diagnostic) -> Clause {
     if case .scalar(let left) = left, case .scalar(let right) = right,
-      !(left.usesRow && right.usesRequest), !(right.usesRow && left.usesRequest)
+      left.homes.union(right.homes).count < 2
     {
-      return .scalar(combined(left, right).with(.and(left.expression, right.expression)))
+      return .scalar(left.joined(with: right).with(.and(left.expression, right.expression)))
     }
     var branches: [MatchBranch] = []
     for first in Self.branches(left) {
@@ -168,8 +163,8 @@ struct ClauseTyper {
     _ left: Clause, _ right: Clause, at span: SourceSpan
   ) throws(Diagnostic) -> Clause {
     if case .scalar(let left) = left, case .scalar(let right) = right {
-      try requireUnmixed(left, right, "OR", at: span)
-      return .scalar(combined(left, right).with(.or(left.expression, right.expression)))
+      return .scalar(
+        try combined([left, right], "OR", at: span).with(.or(left.expression, right.expression)))
     }
     let branches = Self.branches(left) + Self.branches(right)
     let needs = Set(branches.map { MatchNeeds($0) })
@@ -192,51 +187,6 @@ struct ClauseTyper {
       return scalar.usesRequest
         ? [MatchBranch(gates: [scalar])] : [MatchBranch(filters: [scalar.expression])]
     }
-  }
-
-  // MARK: Joining scalars
-
-  func combined(_ scalars: TypedScalar...) -> TypedScalar {
-    var result = TypedScalar(expression: .null)
-    for scalar in scalars {
-      result.usesRow = result.usesRow || scalar.usesRow
-      result.usesRequest = result.usesRequest || scalar.usesRequest
-      result.isAuthenticated = result.isAuthenticated || scalar.isAuthenticated
-      result.isClientChosen = result.isClientChosen || scalar.isClientChosen
-    }
-    return result
-  }
-
-  func requireUnmixed(
-    _ left: TypedScalar, _ right: TypedScalar, _ symbol: String, at span: SourceSpan
-  ) throws(Diagnostic) {
-    guard left.usesRow && right.usesRequest || right.usesRow && left.usesRequest else { return }
-    throw .error(
-      .mixedClause, "\(symbol) cannot combine a value of the row with one of the request",
-      remedy: "compare the two with =, or use IN on a JSON array", at: span)
-  }
-
-  mutating func compare(
-    _ comparison: PlanExpression.Comparison, _ left: TypedScalar, _ right: TypedScalar,
-    at span: SourceSpan
-  ) throws(Diagnostic) -> TypedScalar {
-    try requireUnmixed(left, right, comparison.rawValue, at: span)
-    if left.expression.valueClass == .blob, right.expression.valueClass == .blob {
-      throw .error(
-        .blobMixed, "two binary values cannot be compared",
-        remedy: "compare their hex()", at: span)
-    }
-    for (one, other) in [(left, right), (right, left)] {
-      guard case .column(let name, .text(plain: true)) = one.expression,
-        [.integer, .real].contains(other.expression.valueClass),
-        let type = scope.table?.column(name)?.type.base.name, type == "numeric"
-      else { continue }
-      warn(
-        .warning(
-          .warnNumeric, "\(name) is numeric and therefore text: it never equals a number",
-          remedy: "write CAST(\(name) AS real)", at: span))
-    }
-    return combined(left, right).with(.compare(comparison, left.expression, right.expression))
   }
 }
 
@@ -261,15 +211,5 @@ extension MatchSlot {
   var expands: Bool {
     if case .request(_, expands: true) = self { return true }
     return false
-  }
-}
-
-extension Expression {
-  /// `ARRAY[…]` or `ROW(…)`
-  fileprivate var isList: Bool {
-    switch kind {
-    case .array, .row: true
-    default: false
-    }
   }
 }

@@ -21,17 +21,39 @@ struct QueryScope {
   var readsElements: Bool { !elementQualifiers.isEmpty }
 }
 
+/// Where a value comes from.
+enum ValueHome: Hashable {
+  case request
+  /// The row of a source, by its number in the query.
+  case source(Int)
+}
+
 /// A scalar expression with what it depends on.
 struct TypedScalar {
   var expression: PlanExpression
-  var usesRow = false
-  var usesRequest = false
+  /// Where its values come from: none for a constant, never more than one.
+  var homes: Set<ValueHome> = []
+  /// The `json_each` of a stream's query that take part.
+  var elements: Set<Int> = []
   /// A value that the token's issuer vouches for takes part.
   var isAuthenticated = false
   /// A value that the client may choose takes part.
   var isClientChosen = false
   /// A column that the table does not have.
   var isMissingColumn = false
+  /// A column of PostgreSQL's type `numeric`, standing alone.
+  var isNumericColumn = false
+
+  static func authenticated(_ expression: PlanExpression) -> TypedScalar {
+    TypedScalar(expression: expression, homes: [.request], isAuthenticated: true)
+  }
+
+  static func clientChosen(_ expression: PlanExpression) -> TypedScalar {
+    TypedScalar(expression: expression, homes: [.request], isClientChosen: true)
+  }
+
+  var usesRequest: Bool { homes.contains(.request) }
+  var usesRow: Bool { homes.contains { $0 != .request } }
 
   /// Whether a column of the row stands alone.
   var isPlainColumn: Bool {
@@ -43,7 +65,16 @@ struct TypedScalar {
     var copy = self
     copy.expression = expression
     copy.isMissingColumn = false
+    copy.isNumericColumn = false
     return copy
+  }
+
+  /// NULL with what either depends on.
+  func joined(with other: TypedScalar) -> TypedScalar {
+    TypedScalar(
+      expression: .null, homes: homes.union(other.homes), elements: elements.union(other.elements),
+      isAuthenticated: isAuthenticated || other.isAuthenticated,
+      isClientChosen: isClientChosen || other.isClientChosen)
   }
 }
 
