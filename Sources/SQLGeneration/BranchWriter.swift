@@ -47,7 +47,7 @@ struct BranchWriter {
       draft.joins.append("CROSS JOIN LATERAL \(list) e\(index)")
     }
     for place in branch.parts {
-      let texts = place.map { key($0, &draft) }
+      let texts = place.map { key($0, of: branch, &draft) }
       guard let first = texts.first else { continue }
       draft.key.append("(\(first))")
       for other in texts.dropFirst() { draft.conditions.append("(\(first)) = (\(other))") }
@@ -58,8 +58,11 @@ struct BranchWriter {
     return draft
   }
 
-  private mutating func key(_ part: PlanExpression, _ draft: inout Draft) -> String {
-    if case .elementValue(let index) = part {
+  private mutating func key(
+    _ part: PlanExpression, of branch: PlanBranch, _ draft: inout Draft
+  ) -> String {
+    // Of a bucket definition's array only texts and numbers match; `json_each` gives every value.
+    if case .elementValue(let index) = part, !branch.elements[index].takesObjects {
       draft.conditions.append("e\(index).key IS NOT NULL")
       return "e\(index).key"
     }

@@ -37,10 +37,16 @@ struct GrantWriter {
       guard let key = step.key, let lookup = step.lookup else { continue }
       let reached = previous.map { "f\($0).value IS NOT NULL AND " } ?? ""
       add(" LEFT JOIN LATERAL (SELECT \(key) AS key WHERE \(reached)(\(key)) IS NOT NULL ")
-      add("OFFSET 0) k\(step.place) ON true LEFT JOIN sluice.parameters f\(step.place) ")
-      add("ON f\(step.place).lookup = ")
+      add("OFFSET 0) k\(step.place) ON true ")
+      // Rows that give no values need not be told apart: that there is one is enough.
+      let isGate = definition.lookups[lookup].values.isEmpty
+      add(
+        isGate
+          ? "LEFT JOIN LATERAL (SELECT p.value FROM sluice.parameters p WHERE p.lookup = "
+          : "LEFT JOIN sluice.parameters f\(step.place) ON f\(step.place).lookup = ")
       add(lookup: lookup)
-      add(" AND f\(step.place).key = k\(step.place).key")
+      add(" AND \(isGate ? "p" : "f\(step.place)").key = k\(step.place).key")
+      if isGate { add(" LIMIT 1) f\(step.place) ON true") }
       previous = step.place
     }
     let bucket = isGranted.isEmpty ? bucketKey : "CASE WHEN \(isGranted) THEN \(bucketKey) END"

@@ -27,12 +27,6 @@ package struct PlanCompiler {
   }
 
   private mutating func run() {
-    if let stream = rules.streams.first {
-      report(
-        .error(
-          .notCompiled, "streams are not supported by this version",
-          remedy: "write bucket_definitions, with edition 1 or 2", at: stream.nameSpan))
-    }
     if let event = rules.events.first {
       report(
         .warning(
@@ -44,14 +38,53 @@ package struct PlanCompiler {
       self = compiler.context
       if let compiled { definitions.append(compiled) }
     }
+    compileStreams()
+    requireDistinctNames()
   }
 
+  private mutating func compileStreams() {
+    var used: Set<String> = []
+    for stream in rules.streams {
+      var compiler = StreamCompiler(stream: stream, context: self)
+      let compiled = compiler.compile()
+      self = compiler.context
+      definitions += compiled.definitions
+      used.formUnion(compiled.usedQueries)
+    }
+    for query in rules.sharedQueries {
+      reportShadow(query)
+      if !used.contains(query.name) { report(.unused(query)) }
+    }
+  }
+
+  /// A bucket definition could have the name of a part of a stream.
+  private mutating func requireDistinctNames() {
+    for definition in rules.bucketDefinitions
+    where definitions.count(where: { $0.name == definition.name }) > 1 {
+      report(
+        .error(
+          .duplicateName, "a stream's buckets have the name '\(definition.name)' already",
+          remedy: "give the definition another name", at: definition.nameSpan))
+    }
+  }
+
+  /// Once, however often it is found.
   mutating func report(_ diagnostic: Diagnostic) {
-    diagnostics.append(diagnostic)
+    if !diagnostics.contains(diagnostic) { diagnostics.append(diagnostic) }
   }
 
   mutating func report(_ more: [Diagnostic]) {
-    diagnostics += more
+    for diagnostic in more { report(diagnostic) }
+  }
+
+  /// Warns if a query of `with` hides a table.
+  mutating func reportShadow(_ query: NamedQuery) {
+    guard catalog?.table(schema: "public", name: query.name) != nil else { return }
+    report(
+      .warning(
+        .warnShadow, "the query '\(query.name)' hides the table public.\(query.name)",
+        remedy: "give it another name, or write public.\(query.name) for the table",
+        at: query.nameSpan))
   }
 
   /// The index of a table among the plan's sources.
