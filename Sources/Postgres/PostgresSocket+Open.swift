@@ -18,11 +18,14 @@ extension PostgresSocket {
     _ configuration: PostgresConfiguration, on loop: EventLoop
   ) async throws -> PostgresSocket {
     try Parameters.check(configuration.connectionString)
-    let options = [
-      ("dbname", configuration.connectionString),
-      ("fallback_application_name", configuration.applicationName),
-      ("client_encoding", "UTF8"),
-    ]
+    if let database = configuration.database { try Parameters.check(database) }
+    // libpq reads the first dbname as a connection string, and one after it as a name.
+    let options =
+      [("dbname", configuration.connectionString)]
+      + (configuration.database.map { [("dbname", $0)] } ?? []) + [
+        ("fallback_application_name", configuration.applicationName),
+        ("client_encoding", "UTF8"),
+      ]
     let socket = await withCheckedContinuation { continuation in
       DispatchQueue.global().async {
         let keys = options.map { strdup($0.0) }

@@ -2,19 +2,34 @@ import Foundation
 import TestSupport
 import Testing
 
+/// The rules files that the repository shows as examples.
+private enum ExampleRules {
+  static let projectFolder = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  static let names: [String] = {
+    let folder = projectFolder.appending(path: "rules").path
+    let files = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+    return files.filter { $0.hasSuffix(".yaml") && !$0.hasSuffix(".test.yaml") }.sorted()
+  }()
+}
+
 extension EndToEnd {
   /// The commands as a user meets them: what they accept, what they say, and how they end.
   @Suite(.serialized) struct Commands {
-    private static let projectFolder = URL(filePath: #filePath)
-      .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-
     @Test(
-      "every example in rules/ is accepted",
-      arguments: ["clinic", "field-service", "shop", "todo-lists"])
+      "every example in rules/ is accepted, and gives what its tests say",
+      arguments: ExampleRules.names)
     func examples(name: String) async throws {
-      let file = Self.projectFolder.appending(path: "rules/\(name).yaml").path
+      let file = ExampleRules.projectFolder.appending(path: "rules/\(name)").path
       let result = try await run("sluice", ["check", file])
       #expect(result.status == 0, "\(result.output)\(result.error)")
+      let database = try await PostgresCluster.shared.createDatabase()
+      let tested = try await run(
+        "sluice", ["check", file, "--test", "--database", database.connectionString])
+      #expect(tested.status == 0, "\(tested.output)\(tested.error)")
+      #expect(tested.output.contains("all passed"))
+      try await database.drop()
     }
 
     @Test(
@@ -22,9 +37,9 @@ extension EndToEnd {
     func fieldService() async throws {
       let database = try await PostgresCluster.shared.createDatabase()
       let source = Source(connectionString: database.connectionString)
-      let schema = Self.projectFolder.appending(path: "deploy/field-service/schema.sql")
+      let schema = ExampleRules.projectFolder.appending(path: "deploy/field-service/schema.sql")
       try await source.run(try String(contentsOf: schema, encoding: .utf8))
-      let rules = Self.projectFolder.appending(path: "rules/field-service.yaml")
+      let rules = ExampleRules.projectFolder.appending(path: "rules/field-service.yaml")
       let good = try await run(
         "sluice", ["check", rules.path, "--database", database.connectionString])
       #expect(good.status == 0, "\(good.output)\(good.error)")
@@ -43,6 +58,81 @@ extension EndToEnd {
       let said = bad.output + bad.error
       #expect(said.contains("misspelt.yaml:\((line ?? 0) + 1):"), "\(said)")
       #expect(said.contains("titel"))
+      try await database.drop()
+    }
+
+    @Test("a test that fails says at which line what differs, and the throw-away database goes")
+    func failingRulesTests() async throws {
+      let database = try await PostgresCluster.shared.createDatabase()
+      let folder = try Workspace.shared.folder("rules-tests")
+      let rules = folder.appending(path: "r.yaml")
+      try Data(
+        """
+        bucket_definitions:
+          mine:
+            parameters: SELECT request.user_id() AS u
+            data: ['SELECT id, title, done FROM t WHERE owner = bucket.u']
+        """.utf8
+      ).write(to: rules)
+      func check(_ tests: String) async throws -> (Int32, String) {
+        let file = folder.appending(path: "r.test.yaml")
+        try Data(tests.utf8).write(to: file)
+        let result = try await run(
+          "sluice", ["check", rules.path, "--test", "--database", database.connectionString])
+        return (result.status, result.output + result.error)
+      }
+      let tables = """
+        schema: CREATE TABLE t (id int PRIMARY KEY, owner text, title text, done boolean)
+        rows: {t: [{id: 1, owner: ann, title: one, done: true}, {id: 2, owner: ann}]}
+        tests:
+
+        """
+      let (failed, differences) = try await check(
+        tables + """
+          - name: wrong in every way
+            user: ann
+            expect:
+              buckets: ['mine["bob"]']
+              rows:
+                t: [{id: 1, title: two, done: true}, 3]
+                u: []
+          - {name: right, user: bob, expect: {rows: {t: []}}}
+          """)
+      #expect(failed == 1)
+      for line in [
+        "r.test.yaml:7: the bucket mine[\"bob\"] is missing",
+        "r.test.yaml:4: the bucket mine[\"ann\"] was not expected",
+        "r.test.yaml:9: t 1: title is \"one\", not \"two\"", "r.test.yaml:9: t 3 is missing",
+        "r.test.yaml:9: t 2 was not expected", "r.test.yaml:10: replicas have no table u",
+        "ok     right", "2 tests, 1 failed",
+      ] { #expect(differences.contains(line), "\(line) is not in \(differences)") }
+      #expect(!differences.contains("done is"))
+
+      for (tests, message) in [
+        ("tests: []", "schema is missing"), (tables, "tests are missing"),
+        (tables + "- {name: a}", "expects nothing"),
+        (tables + "- {name: a, usr: b, expect: {buckets: []}}", "did you mean 'user'?"),
+        (
+          tables.replacing("owner: ann}]", with: "ownr: ann}]")
+            + "- {name: a, expect: {buckets: []}}", "r.test.yaml:2: a row of t: column \"ownr\""
+        ),
+        (
+          tables.replacing("CREATE TABLE t", with: "CREATE TABEL t")
+            + "- {name: a, expect: {buckets: []}}", "schema: syntax error"
+        ),
+        (
+          tables + "- {name: a, change: DELETE FROM nothing, expect: {buckets: []}}",
+          "the change of \"a\": relation \"nothing\" does not exist"
+        ),
+      ] {
+        let (status, said) = try await check(tests)
+        #expect(status == 1, "\(said)")
+        #expect(said.contains(message), "\(message) is not in \(said)")
+      }
+      let source = Source(connectionString: database.connectionString)
+      #expect(
+        try await source.lines(
+          "SELECT datname FROM pg_database WHERE datname LIKE 'sluice\\_check%'") == [])
       try await database.drop()
     }
 

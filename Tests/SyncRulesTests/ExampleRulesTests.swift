@@ -9,7 +9,7 @@ import Testing
 
   static let names: [String] = {
     let files = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
-    return (files ?? []).filter { $0.hasSuffix(".yaml") }.sorted()
+    return (files ?? []).filter { $0.hasSuffix(".yaml") && !$0.hasSuffix(".test.yaml") }.sorted()
   }()
 
   @Test("There are examples") func exist() {
