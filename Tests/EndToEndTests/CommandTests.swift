@@ -162,6 +162,11 @@ extension EndToEnd {
         let result = try await run("sluice", arguments)
         #expect(result.status == status, "sluice \(arguments): \(result.output)\(result.error)")
       }
+      let misspelt = try await run(
+        "sluice", ["status", "--config", configuration.path],
+        environment: ["SLUICE_LISTN": "127.0.0.1:1"])
+      #expect(misspelt.status == 2)
+      #expect(misspelt.error.contains("did you mean SLUICE_LISTEN?"), "\(misspelt.error)")
       let replica = try await run("sluice-replica", ["sync"])
       #expect(replica.status == 2, "\(replica.error)")
       let port = try FreePort.next()

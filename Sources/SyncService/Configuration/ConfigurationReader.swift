@@ -3,7 +3,8 @@ internal import SyncRules
 /// Reads a configuration from a YAML file and the environment.
 ///
 /// Every key `a.b` can also be given as `SLUICE_A_B`, which wins. Secrets can be files: `database_file`
-/// names a file whose content is `database`. A key that nobody reads is an error with its place.
+/// names a file whose content is `database`. A key that nobody reads is an error with its place, and so is
+/// such a variable.
 package struct ConfigurationReader {
   package var environment: [String: String]
   package var readFile: (String) throws -> String
@@ -49,6 +50,7 @@ package struct ConfigurationReader {
       }
     }
     refuseUnknownKeys()
+    refuseUnknownVariables()
     guard problems.isEmpty else { throw ConfigurationError(problems: problems) }
     return result
   }
@@ -248,6 +250,24 @@ extension ConfigurationReader {
     }
   }
 
+  private mutating func refuseUnknownVariables() {
+    let names = Set(known.map(Self.variable)).union(Self.otherVariables)
+    for (name, value) in environment.sorted(by: { $0.key < $1.key })
+    where name.hasPrefix(Self.prefix) && !names.contains(name) {
+      if name.hasPrefix(Self.testPrefix) || Self.tellsOfService(name, value) { continue }
+      let guess = Suggestion.nearest(to: name, among: names).map { "; did you mean \($0)?" } ?? ""
+      problems.append("unknown variable \(name) in the environment\(guess)")
+    }
+  }
+
+  /// Whether it is one of the variables by which Kubernetes tells every container of the services in its
+  /// namespace; a service may well be called `sluice`.
+  private static func tellsOfService(_ name: String, _ value: String) -> Bool {
+    if name.hasSuffix("_SERVICE_HOST") || name.contains("_SERVICE_PORT") { return true }
+    if name.contains(#/_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/#) { return true }
+    return name.hasSuffix("_PORT") && value.contains("://")
+  }
+
   private mutating func problem(_ key: String, _ text: String) {
     if environment[Self.variable(key)] != nil {
       problems.append("\(Self.variable(key)) \(text)")
@@ -274,8 +294,14 @@ extension ConfigurationReader {
 // MARK: Texts
 
 extension ConfigurationReader {
+  private static let prefix = "SLUICE_"
+  /// What the project's tests are told.
+  private static let testPrefix = "SLUICE_TEST_"
+  /// The configuration's own name, and the token of `sluice-replica`.
+  private static let otherVariables = ["SLUICE_CONFIG", "SLUICE_TOKEN"]
+
   static func variable(_ key: String) -> String {
-    "SLUICE_" + key.uppercased().replacing(".", with: "_")
+    prefix + key.uppercased().replacing(".", with: "_")
   }
 
   /// `20ms`, `30s`, `5m`, `1h`, `90d`, or seconds without a unit.

@@ -6,13 +6,13 @@ import Testing
 extension EndToEnd {
   /// Random worlds, random transactions, random kills; every checkpoint shown equals the rules applied to its snapshot.
   ///
-  /// `SLUICE_TEST_SEED` replays a run, `SLUICE_SOAK_SECONDS` goes on with further seeds for that long.
+  /// `SLUICE_TEST_SEED` replays a run, `SLUICE_TEST_SOAK_SECONDS` goes on with further seeds for that long.
   @Suite(.serialized) struct Oracle {
     static let environment = ProcessInfo.processInfo.environment
 
     @Test("every checkpoint that any replica shows equals the rules applied to one snapshot")
     func everyCheckpoint() async throws {
-      let soak = Double(Self.environment["SLUICE_SOAK_SECONDS"] ?? "") ?? 0
+      let soak = Double(Self.environment["SLUICE_TEST_SOAK_SECONDS"] ?? "") ?? 0
       let deadline = Date.now + soak
       var seed =
         Self.environment["SLUICE_TEST_SEED"].flatMap { UInt64($0) }

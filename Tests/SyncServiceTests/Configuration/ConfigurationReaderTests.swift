@@ -96,6 +96,47 @@ import Testing
   }
 
   @Test(
+    "a variable that nobody reads is a mistake",
+    arguments: [
+      (
+        "SLUICE_STREAMS_MAXIMIM",
+        "unknown variable SLUICE_STREAMS_MAXIMIM in the environment; did you mean SLUICE_STREAMS_MAXIMUM?"
+      ),
+      (
+        "SLUICE_DATABSE",
+        "unknown variable SLUICE_DATABSE in the environment; did you mean SLUICE_DATABASE?"
+      ),
+      (
+        "SLUICE_DATABASEFILE",
+        "unknown variable SLUICE_DATABASEFILE in the environment; did you mean SLUICE_DATABASE_FILE?"
+      ),
+      (
+        "SLUICE_CONFG",
+        "unknown variable SLUICE_CONFG in the environment; did you mean SLUICE_CONFIG?"
+      ),
+      ("SLUICE_", "unknown variable SLUICE_ in the environment"),
+      ("SLUICE_PORT", "unknown variable SLUICE_PORT in the environment"),
+    ])
+  func unknownVariables(name: String, problem: String) {
+    #expect(problems("", environment: [name: "7", "PATH": "/bin"]) == [problem])
+  }
+
+  /// The names of the last seven are those of Kubernetes' documentation, for a service called sluice.
+  @Test(
+    "variables that are not the gateway's are none of its business",
+    arguments: [
+      ("SLUICE_CONFIG", "/etc/sluice.yaml"), ("SLUICE_TOKEN", "a.b.c"), ("SLUICE_TEST_SEED", "7"),
+      ("SLUICED", "x"), ("sluice_x", "y"),
+      ("SLUICE_SERVICE_HOST", "10.0.0.11"), ("SLUICE_SERVICE_PORT", "6379"),
+      ("SLUICE_PORT", "tcp://10.0.0.11:6379"), ("SLUICE_PORT_6379_TCP", "tcp://10.0.0.11:6379"),
+      ("SLUICE_PORT_6379_TCP_PROTO", "tcp"), ("SLUICE_PORT_6379_TCP_PORT", "6379"),
+      ("SLUICE_PORT_6379_TCP_ADDR", "10.0.0.11"),
+    ])
+  func othersVariables(name: String, value: String) {
+    #expect(problems("", environment: [name: value]) == [])
+  }
+
+  @Test(
     "times",
     arguments: [
       ("20ms", Duration.milliseconds(20)), ("30s", .seconds(30)), ("30", .seconds(30)),
