@@ -36,6 +36,11 @@ let package = Package(
       dependencies: [
         "SyncService", "BucketStorage", "SQLGeneration", "SyncRules", "Postgres", "HTTPServer",
         "TokenAuth", "HTTPTransport", "SyncProtocol", "EventLoop", "ServiceRuntime",
+        "SluiceClient", "SQLiteReplica",
+      ],
+      resources: [
+        .embedInCode("Demo/schema.sql"), .embedInCode("Demo/data.sql"),
+        .embedInCode("Demo/field_service.yaml"),
       ],
       swiftSettings: strict),
     .executableTarget(

@@ -2,7 +2,7 @@
 #
 #   make_workspace NAME      sets $work, a temporary folder, and a janitor that clears up even after kill -9 of the script
 #   start_cluster [SETTING=VALUE …]   sets PGHOST and PGUSER for psql, and $cluster for connection strings
-#   spawn LOG COMMAND …      a background process that ends with the script; its id in $spawned
+#   spawn COMMAND …          a background process that ends with the script; its id in $spawned
 #   stop_all                 ends what was spawned, stops the cluster, removes $work
 
 pg_bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
@@ -44,9 +44,7 @@ start_cluster() {
 }
 
 spawn() {
-  local log=$1
-  shift
-  "$@" </dev/null >"$log" 2>&1 &
+  "$@" </dev/null &
   spawned=$!
   echo "$spawned" >>"$work/spawned"
 }
@@ -59,7 +57,7 @@ stop_all() {
   pids=$(tac "$work/spawned" 2>/dev/null | tr '\n' ' ')
   # shellcheck disable=SC2086
   [ -z "$pids" ] || kill $pids 2>/dev/null
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
+  for _ in {1..50}; do
     # shellcheck disable=SC2086
     [ -n "$pids" ] && kill -0 $pids 2>/dev/null || break
     sleep 0.2
@@ -75,28 +73,4 @@ free_port() {
   local port=${1:-8686}
   while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
   echo "$port"
-}
-
-# One HTTP GET without a client at hand: prints the status line's code.
-http_status() {
-  local port=$1 path=$2 line
-  { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null || return 1
-  printf 'GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n' "$path" >&3
-  IFS= read -r -t 5 line <&3 || true
-  exec 3<&- 3>&-
-  [[ $line =~ ^HTTP/1\.[01]\ ([0-9]+) ]] && echo "${BASH_REMATCH[1]}"
-}
-
-# Waits until the gateway on PORT says that it is ready, for SECONDS at most.
-await_ready() {
-  local port=$1 seconds=$2 pid=$3 log=$4 deadline
-  deadline=$((SECONDS + seconds))
-  until [ "$(http_status "$port" /ready)" = 200 ]; do
-    if ! kill -0 "$pid" 2>/dev/null || [ "$SECONDS" -ge "$deadline" ]; then
-      echo "the gateway did not become ready:" >&2
-      tail -n 20 "$log" >&2
-      return 1
-    fi
-    sleep 0.1
-  done
 }

@@ -7,7 +7,7 @@ struct Sluice {
   static let subcommands: [any Subcommand.Type] = [
     CheckCommand.self, ExplainCommand.self, InstallCommand.self, UninstallCommand.self,
     DeployCommand.self, ServeCommand.self, StatusCommand.self, VerifyCommand.self,
-    WhyCommand.self, TokenCommand.self,
+    WhyCommand.self, TokenCommand.self, DemoCommand.self,
   ]
 
   static func main() async {

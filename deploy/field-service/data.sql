@@ -1,5 +1,5 @@
 -- About 50,000 rows, the same ones every time.
-SELECT setseed(0.42) \g /dev/null
+DO $$ BEGIN PERFORM setseed(0.42); END $$;
 
 INSERT INTO regions (id, name) VALUES
   ('north', 'North'), ('east', 'East'), ('south', 'South'), ('west', 'West'),

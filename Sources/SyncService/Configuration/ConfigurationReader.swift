@@ -318,7 +318,8 @@ extension ConfigurationReader {
     }
   }
 
-  static func address(_ text: String) -> ServiceConfiguration.Address? {
+  /// `host:port`, `[address]:port` or `unix:/path`.
+  package static func address(_ text: String) -> ServiceConfiguration.Address? {
     if text.hasPrefix("unix:") {
       let path = String(text.dropFirst(5))
       return path.isEmpty ? nil : .unixSocket(path: path)

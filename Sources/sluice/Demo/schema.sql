@@ -1,0 +1,1 @@
+../../../deploy/field-service/schema.sql
