@@ -9,6 +9,8 @@ struct BranchPlanner {
     /// Without the stream's priority.
     var grant: PlanGrant
     var branch: PlanBranch
+    /// The tables of which every row leads on, because nothing leads to them.
+    var tablesReadWhole: [Int] = []
   }
 
   private struct Link {
@@ -71,7 +73,8 @@ struct BranchPlanner {
         outputs: outputs),
       branch: PlanBranch(
         elements: elements(at: .source(query.primary)).map { planned($0) },
-        parts: places.map { [$0.value] }, conditions: self.conditions(at: .source(query.primary))))
+        parts: places.map { [$0.value] }, conditions: self.conditions(at: .source(query.primary))),
+      tablesReadWhole: drafts.filter { $0.parts.isEmpty && !$0.values.isEmpty }.map(\.table))
   }
 
   /// Whether clients choose what they get: a value of theirs shapes the branch, and none of the token's

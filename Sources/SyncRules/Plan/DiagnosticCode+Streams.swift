@@ -12,6 +12,7 @@ extension DiagnosticCode {
   package static let warnAlias = DiagnosticCode(rawValue: "RULES_W_ALIAS")
   package static let warnAutoParams = DiagnosticCode(rawValue: "RULES_W_AUTO_PARAMS")
   package static let warnJoinAlias = DiagnosticCode(rawValue: "RULES_W_JOIN_ALIAS")
+  package static let warnReadWhole = DiagnosticCode(rawValue: "RULES_W_READ_WHOLE")
   package static let warnShadow = DiagnosticCode(rawValue: "RULES_W_SHADOW")
   package static let warnStarOrder = DiagnosticCode(rawValue: "RULES_W_STAR_ORDER")
   package static let warnSuffix = DiagnosticCode(rawValue: "RULES_W_SUFFIX")

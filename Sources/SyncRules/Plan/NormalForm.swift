@@ -43,7 +43,11 @@ indirect enum StreamCondition {
   static func either(_ conditions: [StreamCondition]) -> StreamCondition {
     var others: [StreamCondition] = []
     var values: [TypedScalar] = []
-    for condition in conditions {
+    let flat = conditions.flatMap { condition -> [StreamCondition] in
+      if case .any(let alternatives) = condition { return alternatives }
+      return [condition]
+    }
+    for condition in flat {
       guard let scalar = condition.asScalar else {
         others.append(condition)
         continue

@@ -52,7 +52,7 @@ package struct PlanCompiler {
       used.formUnion(compiled.usedQueries)
     }
     for query in rules.sharedQueries {
-      reportShadow(query)
+      check(query)
       if !used.contains(query.name) { report(.unused(query)) }
     }
   }
@@ -77,8 +77,17 @@ package struct PlanCompiler {
     for diagnostic in more { report(diagnostic) }
   }
 
-  /// Warns if a query of `with` hides a table.
-  mutating func reportShadow(_ query: NamedQuery) {
+  /// Finds what is wrong with a query of `with`, used or not.
+  mutating func check(_ query: NamedQuery) {
+    var binder = StreamBinder(
+      edition: rules.edition, namedQueries: [], choices: [], context: self)
+    do {
+      try binder.check(query)
+      self = binder.context
+    } catch {
+      self = binder.context
+      report(error)
+    }
     guard catalog?.table(schema: "public", name: query.name) != nil else { return }
     report(
       .warning(

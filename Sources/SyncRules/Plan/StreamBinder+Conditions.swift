@@ -20,6 +20,8 @@ extension StreamBinder {
       return negated ? .all(both) : .either(both)
     case .binary(.equal, let left, let right) where !negated:
       return try equality(try scalar(left), try scalar(right), at: expression.span)
+    case .binary(.notEqual, let left, let right) where negated && isUnequalToNull:
+      return try equality(try scalar(left), try scalar(right), at: expression.span)
     case .binary(.overlap, let left, let right):
       guard !negated else { throw excluded("&&", at: expression.span) }
       return try overlap(left, right, at: expression.span)

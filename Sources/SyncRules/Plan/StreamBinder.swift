@@ -15,6 +15,8 @@ struct StreamBinder {
   private(set) var tables: [StreamTable] = []
   private(set) var elements: [StreamElements] = []
   private(set) var usedQueries: Set<String> = []
+  /// Whether what is bound is a query of `with`, which sees no other.
+  private var isInNamedQuery = false
   /// Whether the parameters of a subscription are read.
   var usesSubscription = false
 
@@ -38,8 +40,7 @@ struct StreamBinder {
 
   /// Binds a query of `with` to find what is wrong with it, whether or not it is used.
   mutating func check(_ query: NamedQuery) throws(Diagnostic) {
-    guard let select = query.query.select else { return }
-    _ = try subquery(select, outer: [])
+    if query.query.select != nil { _ = try subquery(query) }
   }
 
   // MARK: FROM and WHERE
@@ -70,7 +71,7 @@ struct StreamBinder {
       try refuseColumnAliases(item)
       if name.schema == nil, let query = namedQuery(name.name) {
         return try inlined(
-          try subquery(query, outer: []), as: item.alias?.name ?? query.name, item)
+          try subquery(query), as: item.alias?.name ?? query.name, item)
       }
       let number = tables.count
       var candidates = context.tables(named: name)
@@ -176,17 +177,20 @@ struct StreamBinder {
 
   /// The query of `with` that a name without qualifier stands for.
   mutating func namedQuery(_ name: Identifier) -> NamedQuery? {
-    guard let query = namedQueries.first(where: { $0.name == name.name }) else { return nil }
+    guard !isInNamedQuery, let query = namedQueries.first(where: { $0.name == name.name })
+    else { return nil }
     usedQueries.insert(query.name)
     return query
   }
 
   /// A query of `with` sees neither the query that uses it nor other queries of `with`.
   private mutating func subquery(
-    _ query: NamedQuery, outer: [[StreamName]]
+    _ query: NamedQuery
   ) throws(Diagnostic) -> (columns: [StreamColumn], condition: StreamCondition) {
     guard let select = query.query.select else { throw .unusable(query) }
-    return try subquery(select, outer: outer)
+    isInNamedQuery = true
+    defer { isInNamedQuery = false }
+    return try subquery(select, outer: [])
   }
 
   /// The columns of a subquery and what it joins and demands.
@@ -222,7 +226,7 @@ struct StreamBinder {
   mutating func column(
     of query: NamedQuery, at span: SourceSpan
   ) throws(Diagnostic) -> (value: TypedScalar, condition: StreamCondition) {
-    let (columns, condition) = try subquery(query, outer: [])
+    let (columns, condition) = try subquery(query)
     return (try single(columns, at: span), condition)
   }
 

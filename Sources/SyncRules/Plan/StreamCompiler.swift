@@ -17,7 +17,7 @@ struct StreamCompiler {
 
   /// The stream's plans, and which of the file's shared queries it uses.
   mutating func compile() -> (definitions: [PlanDefinition], usedQueries: Set<String>) {
-    for query in stream.namedQueries { check(query) }
+    for query in stream.namedQueries { context.check(query) }
     for query in stream.queries {
       guard let select = query.select else { continue }
       do {
@@ -31,19 +31,6 @@ struct StreamCompiler {
     }
     let local = Set(stream.namedQueries.map(\.name))
     return (definitions, usedQueries.subtracting(local))
-  }
-
-  /// What is wrong with a query of `with`, used or not.
-  private mutating func check(_ query: NamedQuery) {
-    var binder = binder(choices: [])
-    do {
-      try binder.check(query)
-      context = binder.context
-    } catch {
-      context = binder.context
-      context.report(error)
-    }
-    context.reportShadow(query)
   }
 
   private var namedQueries: [NamedQuery] {
@@ -147,10 +134,11 @@ struct StreamCompiler {
         plans.append(nil)
         continue
       }
-      plans.append(
-        try planner.plan { (number) throws(Diagnostic) in
-          try source(of: query.tables[number])
-        })
+      let plan = try planner.plan { (number) throws(Diagnostic) in
+        try source(of: query.tables[number])
+      }
+      for number in plan.tablesReadWhole { context.report(.readWhole(query.tables[number])) }
+      plans.append(plan)
     }
     return plans
   }
@@ -228,6 +216,14 @@ extension PlanDefinition {
 }
 
 extension Diagnostic {
+  fileprivate static func readWhole(_ table: StreamTable) -> Diagnostic {
+    .warning(
+      .warnReadWhole,
+      "nothing of the request leads to \(table.name.name.name), so each client is led to all of it",
+      remedy: "compare one of its columns with auth.user_id() or another value of the request",
+      at: table.name.span)
+  }
+
   static func unused(_ query: NamedQuery) -> Diagnostic {
     .warning(
       .warnUnusedQuery, "nothing uses the query '\(query.name)'", remedy: "remove it",
