@@ -42,7 +42,7 @@ import Testing
     #expect(checked == 50)
   }
 
-  @Test(arguments: ["clinic", "field-service", "shop", "todo-lists"])
+  @Test(arguments: ["clinic", "field-service", "projects", "shop", "todo-lists"])
   func `the example rules compile without findings`(name: String) throws {
     let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
