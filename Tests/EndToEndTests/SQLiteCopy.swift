@@ -23,8 +23,9 @@ final class SQLiteCopy: Sendable {
   }
 
   /// Runs `sluice-replica sync` to its end.
-  func sync() async throws -> (status: Int32, output: String) {
-    let result = try await run("sluice-replica", ["sync"] + arguments)
+  func sync(subscribing streams: [String] = []) async throws -> (status: Int32, output: String) {
+    let subscriptions = streams.flatMap { ["--subscribe", $0] }
+    let result = try await run("sluice-replica", ["sync"] + arguments + subscriptions)
     return (result.status, result.output + result.error)
   }
 

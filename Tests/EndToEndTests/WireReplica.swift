@@ -15,6 +15,8 @@ final class WireReplica: Sendable {
     var completes = 0
     /// Ends the current connection when it changes.
     var generation = 0
+    /// The subscriptions that the next connection asks for, as JSON.
+    var subscriptions = "[]"
   }
 
   let name: String
@@ -42,6 +44,7 @@ final class WireReplica: Sendable {
   var buckets: [String] { status.withLock { $0.state.committed.keys.sorted() } }
   var opsReceived: Int { status.withLock { $0.state.opsReceived } }
   var keysReceived: Set<String> { status.withLock { $0.state.keysReceived } }
+  var troubles: [String] { status.withLock { $0.state.troubles } }
   var resets: Int { status.withLock { $0.state.resets } }
   var bytesReceived: Int { status.withLock { $0.bytesReceived } }
   var connections: Int { status.withLock { $0.connections } }
@@ -53,6 +56,11 @@ final class WireReplica: Sendable {
   }
 
   func ids(_ table: String) -> Set<String> { Set(content[table]?.keys.map { $0 } ?? []) }
+
+  /// What to subscribe to from the next connection on: a JSON array of `{"stream":…,"parameters":…}`.
+  func subscribe(_ subscriptions: String) {
+    status.withLock { $0.subscriptions = subscriptions }
+  }
 
   /// Connects and stays connected, trying again whenever the line is cut, until `disconnect()`.
   func connect() {
@@ -117,10 +125,11 @@ final class WireReplica: Sendable {
       status.connections += 1
       return status.state.beginConnection(keepingStaged: keepsStaged())
     }
-    let hash = status.withLock { $0.state.schemaHash }
+    let (hash, wanted) = status.withLock { ($0.state.schemaHash, $0.subscriptions) }
+    let subscriptions = try JSONSerialization.jsonObject(with: Data(wanted.utf8))
     let request: [String: Any] = [
       "client_id": name, "buckets": held, "parameters": [String: Any](),
-      "subscriptions": [Any](), "include_defaults": true, "schema": hash ?? NSNull(),
+      "subscriptions": subscriptions, "include_defaults": true, "schema": hash ?? NSNull(),
     ]
     let body = try JSONSerialization.data(withJSONObject: request)
     try connection.send(

@@ -77,6 +77,8 @@ struct WireState {
   private(set) var keysReceived: Set<String> = []
   private(set) var tick = 0
   private(set) var schemaHash: String?
+  /// What was told to be wrong with subscriptions, each as `place code`.
+  private(set) var troubles: [String] = []
   private var checkpoint: (tick: Int, stamp: String, id: Int64)?
   private var isFirstCheckpoint = true
 
@@ -178,6 +180,13 @@ struct WireState {
       }
     }
     for name in body["removed"] as? [String] ?? [] { announced[name] = nil }
+    if isFull { troubles = [] }
+    if let streams = body["streams"] as? [[String: Any]] {
+      let errors = streams.flatMap { $0["errors"] as? [[String: Any]] ?? [] }
+      troubles = errors.map {
+        "\($0["subscription"] as? Int ?? -1) \($0["code"] as? String ?? "")"
+      }.sorted()
+    }
     staged = staged.filter { announced[$0.key] != nil }
   }
 

@@ -14,8 +14,14 @@ struct World {
     case withoutOwner
   }
 
-  enum Reason {
+  enum Reason: CaseIterable {
     case group, owner, tag, everybody
+    /// The owner is in a group of the user's: a chain, and only streams have those.
+    case mate
+    /// An OR whose sides are about different things: streams again.
+    case ownerOrGroup
+
+    var needsStreams: Bool { self == .mate || self == .ownerOrGroup }
   }
 
   struct Table {
@@ -50,6 +56,8 @@ struct World {
   let queries: [Query]
   let users: [User]
   let memberFilter: Bool
+  /// Whether the rules are streams, and not bucket definitions.
+  let hasStreams: Bool
 
   init(using random: inout SeededGenerator) {
     var tables: [Table] = []
@@ -59,9 +67,10 @@ struct World {
       let parent = Bool.random(using: &random) ? simple.randomElement(using: &random)?.name : nil
       tables.append(Table(name: "t\(number)", key: key, parent: parent))
     }
+    hasStreams = Bool.random(using: &random)
     var queries: [Query] = []
     for table in tables {
-      for reason in [Reason.group, .owner, .tag, .everybody]
+      for reason in Reason.allCases.filter({ [hasStreams] in hasStreams || !$0.needsStreams })
       where Int.random(in: 0...2, using: &random) > 0 {
         let filter: Filter =
           switch Int.random(in: 0...5, using: &random) {
@@ -168,7 +177,30 @@ struct World {
 
   // MARK: - Rules
 
-  var rules: String {
+  var rules: String { hasStreams ? streams : bucketDefinitions }
+
+  private var streams: String {
+    var yaml = """
+      config:
+        edition: 3
+      with:
+        mine: SELECT grp FROM memberships WHERE user_id = auth.user_id()\(memberFilter ? " AND active" : "")
+      streams:
+        markers:
+          auto_subscribe: true
+          query: SELECT id, version FROM markers
+
+      """
+    for reason in Reason.allCases {
+      let queries = queries.filter { $0.reason == reason }
+      guard !queries.isEmpty else { continue }
+      yaml += "  \(reason):\n    auto_subscribe: true\n    queries:\n"
+      for query in queries { yaml += "      - >-\n        \(sql(query))\n" }
+    }
+    return yaml
+  }
+
+  private var bucketDefinitions: String {
     var yaml = """
       config:
         edition: 2
@@ -200,13 +232,7 @@ struct World {
   private func sql(_ query: Query) -> String {
     let isComposite = tables.first { $0.name == query.table }?.key == .composite
     let columns = query.isShort ? ["label", "price"] : Self.columns
-    var conditions: [String] =
-      switch query.reason {
-      case .group: ["grp = bucket.grp"]
-      case .owner: ["owner = bucket.owner"]
-      case .tag: ["bucket.tag IN tags"]
-      case .everybody: []
-      }
+    var conditions = hasStreams ? streamConditions(query.reason) : bucketConditions(query.reason)
     switch query.filter {
     case .none: break
     case .visible: conditions.append("NOT hidden")
@@ -220,6 +246,26 @@ struct World {
     return
       "SELECT \(isComposite ? "a || ':' || b AS id" : "id"), \(columns.joined(separator: ", "))"
       + " FROM \(query.table)\(alias)\(condition)"
+  }
+
+  private func bucketConditions(_ reason: Reason) -> [String] {
+    switch reason {
+    case .group: ["grp = bucket.grp"]
+    case .owner: ["owner = bucket.owner"]
+    case .tag: ["bucket.tag IN tags"]
+    case .everybody, .mate, .ownerOrGroup: []
+    }
+  }
+
+  private func streamConditions(_ reason: Reason) -> [String] {
+    switch reason {
+    case .group: ["grp IN mine"]
+    case .owner: ["owner = auth.user_id()"]
+    case .tag: ["tags && auth.parameter('tags')"]
+    case .everybody: []
+    case .mate: ["owner IN (SELECT user_id FROM memberships WHERE grp IN mine)"]
+    case .ownerOrGroup: ["(owner = auth.user_id() OR grp IN mine)"]
+    }
   }
 
   /// The output tables with their columns, as a reader of the replica's file needs them.
@@ -238,10 +284,14 @@ struct World {
     var content: Content = [:]
     if let markers = state["markers"], !markers.isEmpty { content["markers"] = markers }
     var groups: Set<Int> = []
-    for row in (state["memberships"] ?? [:]).values where row["user_id"] == .text(user.name) {
+    let memberships = (state["memberships"] ?? [:]).values
+    for row in memberships where row["user_id"] == .text(user.name) {
       if memberFilter, row["active"] != .number("1") { continue }
       if let group = row["grp"]?.integer { groups.insert(group) }
     }
+    let mates = Set(
+      memberships.filter { $0["grp"]?.integer.map(groups.contains) ?? false }
+        .compactMap { $0["user_id"]?.string })
     for query in queries {
       for (id, row) in state[query.table] ?? [:] where passes(query.filter, row) {
         let applies =
@@ -250,6 +300,9 @@ struct World {
           case .owner: row["owner"] == .text(user.name)
           case .tag: !Set(tagList(row["tags"])).isDisjoint(with: user.tags)
           case .everybody: true
+          case .mate: row["owner"]?.string.map(mates.contains) ?? false
+          case .ownerOrGroup:
+            row["owner"] == .text(user.name) || row["grp"]?.integer.map(groups.contains) ?? false
           }
         guard applies else { continue }
         content[query.output, default: [:]][id] =
