@@ -18,10 +18,13 @@ package struct GrantTrace: Sendable {
 
   /// A SELECT over the relation `r` of requests, as a grant's. Columns: the bucket's key, or NULL; the
   /// place of the subscription; for each condition whether it holds, and then the values that it reads as
-  /// JSON texts; and for each step its key or element, then what it found, which is NULL for an element.
+  /// JSON texts; for each step its key or element, then what it found, which is NULL for an element; and for
+  /// each of `equalities` the texts of its values.
   package let statement: CompiledGrant
   package let conditions: [Condition]
   package let steps: [Step]
+  /// Values that have to be equal to be a parameter of the bucket, each in the rules' language.
+  package let equalities: [[String]]
 
   package init(_ grant: PlanGrant, ordinal: Int, of definition: PlanDefinition, in plan: SyncPlan) {
     var writer = GrantWriter(definition)
@@ -66,15 +69,18 @@ package struct GrantTrace: Sendable {
     let columns =
       ["CASE WHEN \(BranchWriter.all((found ?? []) + equal)) THEN \(bucket) END AS bucket_key"]
       + ["r.subscription_place"] + tests + outputs
+      + values.filter { $0.count > 1 }.flatMap(\.self)
     statement = sql.grant(ordinal: ordinal, leading: "SELECT " + columns.joined(separator: ", "))
     self.conditions = conditions
+    equalities = grant.outputs.filter { $0.count > 1 }
+      .map { place in place.map { grant.text(of: $0, in: definition, plan) } }
     steps = grant.steps.map { step in
       switch step {
       case .elements(let elements):
         Step(text: "the elements of \(elements.value.ruleText)", isLookup: false)
       case .lookup(let lookup, let key):
         Step(
-          text: Self.text(of: definition.lookups[lookup], key: key, grant, in: plan), isLookup: true
+          text: Self.text(of: lookup, key: key, grant, of: definition, in: plan), isLookup: true
         )
       }
     }
@@ -85,12 +91,14 @@ package struct GrantTrace: Sendable {
   }
 
   private static func text(
-    of lookup: PlanLookup, key: [PlanExpression], _ grant: PlanGrant, in plan: SyncPlan
+    of place: Int, key: [PlanExpression], _ grant: PlanGrant, of definition: PlanDefinition,
+    in plan: SyncPlan
   ) -> String {
+    let lookup = definition.lookups[place]
     let table = plan.sources[lookup.source].name
     let ways = lookup.branches.map { branch in
       let matches = zip(branch.parts, key).map { part, value in
-        "\(part.map { branch.text(of: $0) }.joined(separator: " = ")) = \(grant.text(of: value))"
+        "\(part.map { branch.text(of: $0) }.joined(separator: " = ")) = \(grant.text(of: value, in: definition, plan))"
       }
       return (matches + branch.conditions.map(\.ruleText)).joined(separator: " AND ")
     }.filter { !$0.isEmpty }
@@ -162,6 +170,16 @@ private struct GrantText {
 }
 
 extension PlanGrant {
+  /// A value that a step found is named by its table: `members.organisation_id`.
+  fileprivate func text(
+    of expression: PlanExpression, in definition: PlanDefinition, _ plan: SyncPlan
+  ) -> String {
+    guard case .found(let step, let value) = expression, case .lookup(let place, _) = steps[step]
+    else { return text(of: expression) }
+    let lookup = definition.lookups[place]
+    return "\(plan.sources[lookup.source].name).\(lookup.values[value].ruleText)"
+  }
+
   /// A value of the request, or of a step, in the rules' language.
   fileprivate func text(of expression: PlanExpression) -> String {
     switch expression {

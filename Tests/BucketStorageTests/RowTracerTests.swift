@@ -33,11 +33,12 @@ import Testing
 
   /// Lends a stage on which the rules serve, and the tracer for them.
   private func traced(
+    _ tables: String = Self.tables, _ yaml: String = Self.yaml,
     _ body: @escaping @Sendable (Stage, Question) async throws -> Void
   ) async throws {
-    try await withStage(Self.tables, nil) { stage in
+    try await withStage(tables, nil) { stage in
       let catalog = try await CatalogReader().read(stage.app)
-      let (rules, _) = RulesReader.read(Self.yaml, fileName: "rules.yaml")
+      let (rules, _) = RulesReader.read(yaml, fileName: "rules.yaml")
       let (plan, _) = PlanCompiler.compile(try #require(rules), catalog)
       let compiled = SQLGenerator.compile(try #require(plan))
       try await stage.deploy(compiled)
@@ -61,11 +62,13 @@ import Testing
     let connection: PostgresConnection
 
     func callAsFunction(
-      _ table: String, _ key: [String], claims: String? = nil
+      _ table: String, _ key: [String], claims: String? = nil, subscriptions: String = "[]"
     ) async throws -> RowReport {
       let place = try #require(plan.sources.firstIndex { $0.name == table })
-      return try await tracer.trace(
-        table: place, key: key, for: claims.map { RequestContext(claimsJSON: $0) }, connection)
+      let request = claims.map {
+        RequestContext(claimsJSON: $0, subscriptionsJSON: subscriptions)
+      }
+      return try await tracer.trace(table: place, key: key, for: request, connection)
     }
   }
 
@@ -171,6 +174,53 @@ import Testing
       let gone = try await why("cards", ["10"])
       #expect(!gone.exists)
       #expect(gone.ways[0].buckets.map { "\($0.name) \($0.isGiven)" } == ["team[1] false"])
+    }
+  }
+
+  @Test("the chain of lookups of a stream is told step by step, with what does not fit")
+  func chain() async throws {
+    let tables = """
+      CREATE TABLE members (id int PRIMARY KEY, person text, org text);
+      CREATE TABLE projects (id text PRIMARY KEY, org text);
+      CREATE TABLE tasks (id int PRIMARY KEY, project text);
+      INSERT INTO members VALUES (1, 'ann', 'north'), (2, 'bob', 'south');
+      INSERT INTO projects VALUES ('bridge', 'north'), ('tunnel', 'south');
+      INSERT INTO tasks VALUES (7, 'bridge');
+      """
+    let yaml = """
+      config: {edition: 3}
+      streams:
+        project:
+          query: |
+            SELECT id, project FROM tasks WHERE project = subscription.parameter('p') AND project IN (
+              SELECT projects.id FROM projects JOIN members ON members.org = projects.org
+              WHERE members.person = auth.user_id())
+      """
+    let bridge = #"[{"stream":"project","parameters":{"p":"bridge"}}]"#
+    try await traced(tables, yaml) { _, why in
+      let ann = try await why("tasks", ["7"], claims: #"{"sub":"ann"}"#, subscriptions: bridge)
+      #expect(ann.isHeld)
+      let steps = ann.ways[0].buckets[0].access?.reasons ?? []
+      #expect(steps.count == 2)
+      #expect(steps.first?.hasSuffix(#"under ["ann"] stands ["north"]"#) == true)
+      #expect(steps.last?.contains("org = members.org") == true)
+      #expect(steps.last?.hasSuffix(#"under ["north"] stands ["bridge"]"#) == true)
+
+      // Bob's way ends at his own organisation's project.
+      let bob = try await why("tasks", ["7"], claims: #"{"sub":"bob"}"#, subscriptions: bridge)
+      let access = try #require(bob.ways[0].buckets[0].access)
+      #expect(!access.isGranted)
+      #expect(access.reasons.count == 1)
+      #expect(access.reasons[0].contains("is \"bridge\""))
+      #expect(access.reasons[0].contains("projects.id is \"tunnel\""))
+
+      let silent = try await why("tasks", ["7"], claims: #"{"sub":"ann"}"#)
+      #expect(
+        silent.ways[0].buckets[0].access?.reasons == [
+          "there is no subscription to the stream project"
+        ])
+      let holders = try #require(silent.ways[0].buckets[0].holders?.first)
+      #expect(Set(holders.requests.first?.map(\.json) ?? []) == ["\"ann\"", "\"bridge\""])
     }
   }
 

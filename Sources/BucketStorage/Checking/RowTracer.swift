@@ -304,7 +304,29 @@ private struct GrantedAccess {
       return ["\(step.text): nothing stands under \(keys)"]
     }
     let others = rows.filter { holds(trace, result, $0) }.compactMap { result.string($0, 0) }
-    return [others.isEmpty ? "it leads to no bucket" : "it leads elsewhere: \(listed(others))"]
+    if others.isEmpty { return differences(trace, result, rows) }
+    return ["it leads elsewhere: \(listed(others))"]
+  }
+
+  /// Which values differ that have to be equal, in the ways that come to the end.
+  private func differences(
+    _ trace: GrantTrace, _ result: PostgresResult, _ rows: [Int]
+  ) -> [String] {
+    var column = column(ofStep: trace.steps.count, trace)
+    for equality in trace.equalities {
+      let columns = column..<column + equality.count
+      column = columns.upperBound
+      let isUnequal = rows.allSatisfy { row in
+        Set(columns.map { result.string(row, $0) ?? "null" }).count > 1
+      }
+      guard isUnequal else { continue }
+      return [
+        zip(equality, columns).map { name, column in
+          "\(name) is \(listed(rows.compactMap { result.string($0, column) }))"
+        }.joined(separator: ", but ")
+      ]
+    }
+    return ["it leads to no bucket"]
   }
 
   /// The first few of the texts, each once.
