@@ -30,6 +30,24 @@ package struct SourceKey: Codable, Sendable, Hashable {
     return "(ARRAY[\(texts.joined(separator: ", "))]::pg_catalog.text[])::pg_catalog.text"
   }
 
+  /// SQL for the same text in a capture trigger, which has to work whatever became of the columns. A
+  /// column that is missing is found in `absentColumns`, further out, and makes the text NULL.
+  package var capturedText: String {
+    let texts = columns.map(\.capturedText)
+    if texts.count == 1 { return texts[0] }
+    let missing = zip(columns, texts).map { column, text in
+      "(\(column.isCaughtByType ? text : SQLIdentifier(column.name).description)) IS NULL"
+    }
+    return "CASE WHEN \(missing.joined(separator: " OR ")) THEN NULL "
+      + "ELSE (ARRAY[\(texts.joined(separator: ", "))]::pg_catalog.text[])::pg_catalog.text END"
+  }
+
+  /// A query for one row that has every column of the key, all of them NULL.
+  package var absentColumns: String {
+    let items = columns.map { "NULL::pg_catalog.text AS \(SQLIdentifier($0.name))" }
+    return "SELECT \(items.joined(separator: ", "))"
+  }
+
   /// SQL that is true when the row `alias` has the key whose text is the SQL expression `keyText`.
   ///
   /// The comparison is on the bare column, so an index on the key serves it.
@@ -83,8 +101,23 @@ extension PlanKeyColumn {
     SQLIdentifier(schema: typeSchema, name: typeName).description
   }
 
+  /// Whether a value of another type than this one has no text in a capture trigger.
+  fileprivate var isCaughtByType: Bool { form == .instant || form == .bytes }
+
+  fileprivate var capturedText: String {
+    let column = SQLIdentifier(name).description
+    switch form {
+    case .exact, .coarse, .dateTime: return text(ofColumn: column)
+    case .instant: return "sluice.instant_text(\(column))"
+    case .bytes: return "sluice.bytes_text(\(column))"
+    }
+  }
+
   fileprivate func text(of alias: String) -> String {
-    let column = SQLIdentifier(alias).member(name)
+    text(ofColumn: SQLIdentifier(alias).member(name).description)
+  }
+
+  private func text(ofColumn column: String) -> String {
     switch form {
     case .exact, .coarse:
       // char(n) keeps its padding in a text made by its output function only.
@@ -100,8 +133,12 @@ extension PlanKeyColumn {
     }
   }
 
-  /// The text `part` as a value of the column's type.
+  /// The text `part` as a value of the column's type. Integers are as wide as can be, so that a column
+  /// may become wider.
   fileprivate func value(of part: String) -> String {
+    if typeSchema == "pg_catalog", ["int2", "int4"].contains(typeName) {
+      return "\(part)::pg_catalog.int8"
+    }
     switch form {
     case .exact, .coarse, .dateTime:
       return "\(part)::\(type)"

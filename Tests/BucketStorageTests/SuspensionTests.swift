@@ -49,7 +49,7 @@ import Testing
     Break(
       change: "ALTER TABLE todos RENAME COLUMN title TO name", meanwhile: writes,
       back: "ALTER TABLE todos RENAME COLUMN name TO title",
-      problem: "public.todos has no column title any more."),
+      problem: "public.todos has no column title any more: it is called name now."),
     Break(
       change: "ALTER TABLE todos ALTER title TYPE bytea USING title::bytea", meanwhile: writes,
       back: "ALTER TABLE todos ALTER title TYPE text USING convert_from(title, 'UTF8')",
@@ -326,12 +326,12 @@ extension Stage {
       })
   }
 
-  fileprivate func status() async throws -> StatusReport {
+  func status() async throws -> StatusReport {
     try await StatusReader().read(app)
   }
 
   /// Why an active definition stands still.
-  fileprivate func problem(of definition: String) async throws -> String? {
+  func problem(of definition: String) async throws -> String? {
     try await status().definitions.first { $0.name == definition && $0.state == "active" }?
       .suspended
   }

@@ -86,8 +86,8 @@ package struct StatusReader: Sendable {
       (SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
         AND l.database = sluice.database_oid() AND l.objsubid = 1
         AND (l.classid::bigint << 32) | l.objid::bigint = $1::bigint LIMIT 1),
-      (SELECT sum(pg_total_relation_size(p.relid))::bigint
-        FROM pg_partition_tree('sluice.inbox') p WHERE p.isleaf),
+      (SELECT sum(pg_total_relation_size(i.inhrelid))::bigint
+        FROM pg_inherits i WHERE i.inhparent = 'sluice.inbox'::regclass),
       EXISTS (SELECT FROM sluice.inbox i WHERE i.xid >= pg_snapshot_xmax(t.snapshot)
         OR i.xid = ANY (ARRAY(SELECT pg_snapshot_xip(t.snapshot)))),
       (SELECT max(extract(epoch FROM clock_timestamp() - a.xact_start))::float8

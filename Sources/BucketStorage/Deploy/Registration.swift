@@ -1,6 +1,7 @@
 internal import Foundation
 internal import Postgres
 internal import SQLGeneration
+internal import SyncRules
 
 /// Writes a deployment into the database. Each step runs in a transaction of the caller's.
 struct Registration {
@@ -17,30 +18,41 @@ struct Registration {
     let found = try await connection.query(
       "SELECT id, key FROM sluice.sources WHERE schema = $1::text AND name = $2::text",
       [.text(table.schema), .text(table.name)])
-    let changes = CaptureScript(source: 0, key: table.key).keyChanges
-    let source: Int64
     if let known = found.firstInt(0) {
-      source = known
-      if found.firstString(1) != changes {
-        _ = try await connection.query("SELECT sluice.drop_capture($1::int)", [.integer(source)])
+      if found.firstString(1) != Self.signature(of: table) {
+        _ = try await connection.query("SELECT sluice.drop_capture($1::int)", [.integer(known)])
         _ = try await connection.query(
-          "UPDATE sluice.sources SET key = $2::text, files = '' WHERE id = $1::int",
-          [.integer(source), .text(changes)])
+          "UPDATE sluice.sources SET files = '' WHERE id = $1::int", [.integer(known)])
       }
     } else {
-      let made = try await connection.query(
-        """
-        INSERT INTO sluice.sources (schema, name, key) VALUES ($1::text, $2::text, $3::text)
-        RETURNING id
-        """, [.text(table.schema), .text(table.name), .text(changes)])
-      source = made.firstInt(0) ?? 0
+      _ = try await connection.query(
+        "INSERT INTO sluice.sources (schema, name, key) VALUES ($1::text, $2::text, '')",
+        [.text(table.schema), .text(table.name)])
     }
-    try await connection.execute(CaptureScript(source: source, key: table.key).functions)
+    guard let source = try await Self.defineCapture(of: table, connection) else { return }
     let missing = try await connection.query(
       "SELECT sluice.uncaptured($1::int)", [.integer(source)])
     guard (missing.firstInt(0) ?? 0) > 0 else { return }
     _ = try await connection.query("SELECT sluice.ensure_capture($1::int)", [.integer(source)])
   }
+
+  /// Makes the functions that a table's capture triggers call; answers its number.
+  @discardableResult
+  static func defineCapture(
+    of table: CompiledTable, _ connection: PostgresConnection
+  ) async throws -> Int64? {
+    let result = try await connection.query(
+      """
+      UPDATE sluice.sources SET key = $3::text WHERE schema = $1::text AND name = $2::text
+      RETURNING id
+      """, [.text(table.schema), .text(table.name), .text(signature(of: table))])
+    guard let source = result.firstInt(0) else { return nil }
+    try await connection.execute(CaptureScript(source: source, key: table.key).functions)
+    return source
+  }
+
+  /// Tells keys apart that make other texts.
+  private static func signature(of table: CompiledTable) -> String { table.key.text(of: "s") }
 
   /// Makes the rules the generation that is being built, in place of one that still was.
   func generation(source text: String) async throws -> Int64 {
@@ -125,7 +137,8 @@ struct Registration {
     }
   }
 
-  /// The rules were compiled against the columns as they are now.
+  /// The rules were compiled against the columns as they are now. A definition that is kept while one
+  /// of its columns is another than before stands still until it has read the table again.
   private func addColumns(_ definition: CompiledDefinition) async throws {
     let read =
       definition.queries.map { ($0.source, $0.columns) }
@@ -133,18 +146,33 @@ struct Registration {
     for (source, columns) in read {
       _ = try await connection.query(
         """
-        INSERT INTO sluice.columns_read (definition, source, name, type)
-        SELECT d.id, s.id, a.attname, sluice.type_read(a.atttypid)
-        FROM sluice.definitions d
-        JOIN sluice.sources s ON s.schema = $3::text AND s.name = $4::text
-        JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', s.schema, s.name))
-          AND a.attname = ANY ($5::text[]) AND NOT a.attisdropped
-        WHERE d.name = $1::text AND d.content_hash = $2::text AND d.state <> 'retired'
-        ON CONFLICT (definition, source, name) DO UPDATE SET type = excluded.type
+        WITH found AS (
+          SELECT d.id AS definition, s.id AS source, a.attname::text AS name,
+            sluice.type_read(a.atttypid) AS type, a.attnum AS number,
+            a.attname = ANY ($6::text[]) AS is_key
+          FROM sluice.definitions d
+          JOIN sluice.sources s ON s.schema = $3::text AND s.name = $4::text
+          JOIN pg_attribute a ON a.attrelid = to_regclass(format('%I.%I', s.schema, s.name))
+            AND a.attname = ANY ($5::text[]) AND NOT a.attisdropped
+          WHERE d.name = $1::text AND d.content_hash = $2::text AND d.state <> 'retired'
+        ),
+        changed AS (
+          INSERT INTO sluice.suspensions (definition, source, is_catalog, problem, remedy)
+          SELECT DISTINCT ON (f.definition, f.source) f.definition, f.source, true,
+            format('Column %s of %s.%s is another one than before.', f.name, $3::text, $4::text),
+            'The table is read again.'
+          FROM found f JOIN sluice.columns_read r USING (definition, source, name)
+          WHERE r.type <> f.type OR r.number <> f.number
+          ON CONFLICT DO NOTHING
+        )
+        INSERT INTO sluice.columns_read (definition, source, name, type, number, is_key)
+        SELECT f.definition, f.source, f.name, f.type, f.number, f.is_key FROM found f
+        ON CONFLICT (definition, source, name) DO UPDATE
+          SET type = excluded.type, number = excluded.number, is_key = excluded.is_key
         """,
         [
           .text(definition.name), .text(definition.contentHash), .text(source.schema),
-          .text(source.name), .textArray(columns),
+          .text(source.name), .textArray(columns), .textArray(source.key.columns.map(\.name)),
         ])
     }
   }

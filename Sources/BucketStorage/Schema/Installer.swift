@@ -34,6 +34,7 @@ package struct Installer: Sendable {
     """
 
   private static var helpersName: String { "helpers \(HelperFunctions.version)" }
+  private static var captureName: String { "capture \(CaptureScript.version)" }
 
   /// Every statement of an installation, as one script for `psql`.
   package var script: String {
@@ -45,6 +46,7 @@ package struct Installer: Sendable {
       -- Functions that compiled rules call
       \(HelperFunctions.sql)
       \(Self.record(Self.helpersName))
+      \(Self.record(Self.captureName))
       \(Self.firstTick)
       COMMIT;
       """
@@ -67,7 +69,8 @@ package struct Installer: Sendable {
   }
 
   private static var inboxTables: String {
-    (0..<InboxRing.slotCount).map { "sluice.inbox_\($0)" }.joined(separator: ", ")
+    (["sluice.inbox"] + (0..<InboxRing.slotCount).map { "sluice.inbox_\($0)" })
+      .joined(separator: ", ")
   }
 
   /// Applies what the database lacks; answers the names of the steps that it took.
@@ -89,8 +92,26 @@ package struct Installer: Sendable {
         try await connection.execute(Self.record(Self.helpersName))
         steps.append(Self.helpersName)
       }
+      if !known.contains(Self.captureName) {
+        try await bringCaptureUpToDate(connection)
+        try await connection.execute(Self.record(Self.captureName))
+        steps.append(Self.captureName)
+      }
       try await connection.execute(Self.firstTick)
       return steps
+    }
+  }
+
+  /// Makes the functions of the tables that rules in use read anew. The triggers follow when a gateway
+  /// sees that they are of an earlier version; until then they go on with functions of their own.
+  private func bringCaptureUpToDate(_ connection: PostgresConnection) async throws {
+    let result = try await connection.query(
+      "SELECT rules FROM sluice.generations WHERE state <> 'retired' ORDER BY id")
+    for row in 0..<result.rowCount {
+      guard let text = result.string(row, 0) else { continue }
+      for table in try StoredRules.decode(text).tables {
+        try await Registration.defineCapture(of: table, connection)
+      }
     }
   }
 
@@ -105,7 +126,9 @@ package struct Installer: Sendable {
       "SELECT to_regclass('sluice.migrations') IS NOT NULL")
     guard exists.firstBool(0) == true else { return nil }
     let known = Set(try await Self.column(connection, "SELECT name FROM sluice.migrations"))
-    return (Migration.all.map(\.name) + [Self.helpersName]).filter { !known.contains($0) }
+    return (Migration.all.map(\.name) + [Self.helpersName, Self.captureName]).filter {
+      !known.contains($0)
+    }
   }
 
   private static func column(

@@ -11,5 +11,7 @@ package struct Migration: Sendable, Equatable {
     Migration(name: "0004 capture", sql: capture),
     Migration(name: "0005 suspensions", sql: suspensions),
     Migration(name: "0006 row size", sql: rowSize),
+    Migration(name: "0007 plain inbox", sql: plainInbox),
+    Migration(name: "0008 lenient capture", sql: lenientCapture),
   ]
 }

@@ -134,6 +134,16 @@ struct TickPlan {
           "DELETE FROM sluice.suspensions WHERE definition = ANY ($1::bigint[])",
           [.integerArray(findings.resuming.sorted())]
         ))
+      statements.append(
+        (
+          """
+          UPDATE sluice.columns_read r SET number = a.attnum
+          FROM sluice.sources s, pg_attribute a
+          WHERE r.definition = ANY ($1::bigint[]) AND s.id = r.source
+            AND a.attrelid = to_regclass(format('%I.%I', s.schema, s.name))
+            AND a.attname = r.name AND r.number <> a.attnum
+          """, [.integerArray(findings.resuming.sorted())]
+        ))
     }
     return statements
   }
