@@ -102,6 +102,7 @@ let package = Package(
         "SyncService", "BucketStorage", "SQLGeneration", "SyncRules", "SyncProtocol", "HTTPServer",
         "TokenAuth", "Postgres", "HTTPTransport", "TestSupport",
       ]),
+    tests("SluiceCommandTests", ["sluice"]),
     tests(
       "EndToEndTests",
       [

@@ -75,7 +75,9 @@ enum ArgumentParser {
     guard result.values[name] == nil else {
       throw UsageError(message: "\(name) is given twice")
     }
-    guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+    // A word with two dashes is the next option; as a value it takes the form with `=`.
+    let isOption = rest.first?.hasPrefix("--") == true
+    guard let value = parts.count == 2 ? String(parts[1]) : isOption ? nil : rest.popFirst() else {
       throw UsageError(message: "\(name) needs a value")
     }
     guard option.choices.isEmpty || option.choices.contains(value) else {
