@@ -26,6 +26,16 @@ package struct StorageError: Error, Sendable {
     package static let rowTooLarge = Code("SLUICE_ROW_TOO_LARGE")
     /// The deployment was replaced by a later one.
     package static let superseded = Code("SLUICE_DEPLOYMENT_SUPERSEDED")
+    /// PostgreSQL cannot be reached, stops or starts.
+    package static let databaseUnavailable = Code("SLUICE_DATABASE_UNAVAILABLE")
+    package static let diskFull = Code("SLUICE_DISK_FULL")
+    package static let tooManyConnections = Code("SLUICE_TOO_MANY_CONNECTIONS")
+    package static let resources = Code("SLUICE_DATABASE_RESOURCES")
+    package static let loginRefused = Code("SLUICE_LOGIN_REFUSED")
+    package static let noDatabase = Code("SLUICE_NO_DATABASE")
+    package static let lockTimeout = Code("SLUICE_LOCK_TIMEOUT")
+    package static let statementTimeout = Code("SLUICE_STATEMENT_TIMEOUT")
+    package static let readOnly = Code("SLUICE_READ_ONLY")
   }
 
   package let code: Code

@@ -88,6 +88,24 @@ extension PostgresError {
     constraint = field(SLUICE_DIAG_CONSTRAINT_NAME)
   }
 
+  /// Why no connection was made, from libpq's verbose text: `FATAL:  3D000: database "x" does not
+  /// exist`, then lines about where in the server that is. The first word is in the server's language.
+  init(refusal text: String) {
+    self = .connection(text)
+    for line in text.split(whereSeparator: \.isNewline) {
+      let parts = line.split(separator: ":", omittingEmptySubsequences: false)
+      for (index, part) in parts.enumerated().dropFirst() where index < parts.count - 1 {
+        let state = part.drop { $0 == " " }
+        guard state.utf8.count == 5, state.utf8.contains(where: { $0 < 0x3A }),
+          state.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) })
+        else { continue }
+        code = String(state)
+        message = parts[(index + 1)...].joined(separator: ":").drop { $0 == " " }.description
+        return
+      }
+    }
+  }
+
   static func connection(_ message: String) -> PostgresError {
     PostgresError(kind: .connection, code: "", message: trimmed(message))
   }

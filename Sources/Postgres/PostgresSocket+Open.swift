@@ -70,6 +70,8 @@ extension PostgresSocket {
     private func poll() async throws {
       var next: LoopReadiness = .write
       guard let raw = socket.raw else { throw PostgresError.closed }
+      // Why a connection is refused is told in a text alone, which holds the SQLSTATE only then.
+      PQsetErrorVerbosity(raw, PQERRORS_VERBOSE)
       guard PQstatus(raw) != CONNECTION_BAD else { throw Self.refusal(raw) }
       while true {
         await socket.waitWhileConnecting(for: next)
@@ -79,6 +81,7 @@ extension PostgresSocket {
         }
         switch PQconnectPoll(raw) {
         case PGRES_POLLING_OK:
+          PQsetErrorVerbosity(raw, PQERRORS_DEFAULT)
           socket.startReading()
           return
         case PGRES_POLLING_READING: next = .read
@@ -89,7 +92,7 @@ extension PostgresSocket {
     }
 
     private static func refusal(_ raw: OpaquePointer) -> PostgresError {
-      .connection(PQerrorMessage(raw).map { String(cString: $0) } ?? "")
+      PostgresError(refusal: PQerrorMessage(raw).map { String(cString: $0) } ?? "")
     }
   }
 }

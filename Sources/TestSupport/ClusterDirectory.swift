@@ -13,6 +13,7 @@ final class ClusterDirectory: Sendable {
   let path: String
   private let binaries: String
   private let settings: [String: String]
+  private let smallDisk: Int?
   /// Held open for its lock.
   private let owner: Int32
 
@@ -22,9 +23,10 @@ final class ClusterDirectory: Sendable {
   }
 
   /// Makes the directory and runs initdb in it.
-  init(path: String, settings: [String: String]) throws {
+  init(path: String, settings: [String: String], smallDisk: Int?) throws {
     self.path = path
     self.settings = settings
+    self.smallDisk = smallDisk
     binaries = try Self.findBinaries()
     owner = try Self.exclusively {
       Self.removeOrphans()
@@ -58,7 +60,8 @@ final class ClusterDirectory: Sendable {
     values.merge(settings) { $1 }
     let options = values.sorted { $0.key < $1.key }.flatMap { ["-c", "\($0.key)=\($0.value)"] }
     if serverPID != nil { return }
-    let process = try spawn(["\(binaries)/postgres", "-D", "\(path)/data"] + options)
+    let process = try spawn(
+      ["\(binaries)/postgres", "-D", "\(path)/data"] + options, smallDisk: smallDisk)
     // Takes note of its end, which leaves no zombie.
     Spawn.onThread { _ = Spawn.wait(for: process) }
     try wait(for: "start") {
@@ -69,11 +72,16 @@ final class ClusterDirectory: Sendable {
     }
   }
 
-  /// Ends the server, all its processes if by SIGKILL, and waits until they are gone.
-  func stopServer(signal: Int32) throws {
+  /// Ends the server, and waits until all its processes are gone.
+  func stopServer(_ ending: PostgresCluster.Ending) throws {
     guard let server = serverPID else { return }
     let processes = [server] + Self.children(of: server)
-    for process in signal == SIGKILL ? processes : [server] { kill(process, signal) }
+    switch ending {
+    case .fast: kill(server, SIGINT)
+    case .immediate: kill(server, SIGQUIT)
+    case .orphaned: kill(server, SIGKILL)
+    case .killed: for process in processes { kill(process, SIGKILL) }
+    }
     try wait(for: "end") { processes.allSatisfy { !Self.isRunning($0) } }
   }
 
@@ -106,7 +114,7 @@ final class ClusterDirectory: Sendable {
   }
 
   private func remove() {
-    try? stopServer(signal: SIGQUIT)
+    try? stopServer(.immediate)
     try? FileManager.default.removeItem(atPath: path)
   }
 
@@ -116,6 +124,7 @@ final class ClusterDirectory: Sendable {
     self.owner = owner
     binaries = ""
     settings = [:]
+    smallDisk = nil
   }
 
   private static func removeOrphans() {
@@ -169,12 +178,28 @@ final class ClusterDirectory: Sendable {
     }
   }
 
-  private func spawn(_ command: [String]) throws -> pid_t {
+  /// A command that runs another one with a file system in memory of so many megabytes at `path`, which
+  /// nobody else sees and which goes away with it.
+  static func mounting(_ megabytes: Int, at path: String, _ command: [String]) -> [String] {
+    // What may mount is root, or anybody where the kernel lets him be root of a world of his own.
+    let world = getuid() == 0 ? [] : ["--user", "--map-current-user", "--keep-caps"]
+    let owner = serverUser.map { ",uid=\($0.uid),gid=\($0.gid)" } ?? ""
+    let script =
+      "mount -t tmpfs -o size=\(megabytes)m,mode=0700\(owner) none '\(path)' && exec \"$@\""
+    return ["/usr/bin/unshare"] + world
+      + ["--mount", "--propagation", "private", "/bin/sh", "-c", script, "sh"] + command
+  }
+
+  private func spawn(_ command: [String], smallDisk: Int? = nil) throws -> pid_t {
     var command = command
     if let user = Self.serverUser {
       command =
         ["/usr/bin/setpriv", "--reuid=\(user.uid)", "--regid=\(user.gid)", "--clear-groups"]
         + command
+    }
+    if let smallDisk {
+      mkdir("\(path)/small", 0o755)
+      command = Self.mounting(smallDisk, at: "\(path)/small", command)
     }
     let log = open("\(path)/log", O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0o644)
     guard log >= 0 else { throw Self.failure("log") }

@@ -19,16 +19,34 @@ package final class PostgresCluster: Sendable {
   }
 
   private let settings: [String: String]
+  private let smallDisk: Int?
   private let state = Mutex(State())
   /// Commands of the server block; they run one after the other.
   private let queue = DispatchQueue(label: "test cluster")
   private let path: String
 
-  /// A cluster, not yet made, whose server has `settings` besides those that make tests fast.
-  package init(settings: [String: String] = [:]) {
+  /// A cluster, not yet made, whose server has `settings` besides those that make tests fast, and a disk
+  /// of `smallDisk` megabytes at `smallDiskDirectory`, where a tablespace can be made. The disk is empty
+  /// again after each start of the server.
+  package init(settings: [String: String] = [:], smallDisk: Int? = nil) {
     self.settings = settings
+    self.smallDisk = smallDisk
     path = ClusterDirectory.newPath()
   }
+
+  package var smallDiskDirectory: String { "\(path)/small" }
+
+  /// Whether small disks can be made here: by root with the right to mount, or by anybody where the
+  /// kernel allows user namespaces.
+  package static let hasSmallDisks: Bool = {
+    let command = ClusterDirectory.mounting(1, at: "/mnt", ["/bin/true"])
+    let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
+    defer { close(null) }
+    let process = try? Spawn.start(
+      command[0], Array(command.dropFirst()), environment: ["PATH": "/usr/bin:/bin"],
+      directory: nil, output: null, errors: null)
+    return process.map { Spawn.wait(for: $0) == (0, false) } ?? false
+  }()
 
   package struct Failure: Error, CustomStringConvertible {
     package let description: String
@@ -81,7 +99,8 @@ package final class PostgresCluster: Sendable {
       // Whoever comes first starts it for all, and may be cancelled meanwhile: no group fits.
       let task = Task { [self] in
         try await blocking {
-          let directory = try ClusterDirectory(path: self.path, settings: self.settings)
+          let directory = try ClusterDirectory(
+            path: self.path, settings: self.settings, smallDisk: self.smallDisk)
           self.state.withLock { $0.directory = directory }
           try directory.startServer()
         }
@@ -98,9 +117,21 @@ package final class PostgresCluster: Sendable {
     try await withDirectory { try $0.startServer() }
   }
 
-  /// Stops the server; sessions are cut off and their transactions undone.
-  package func stop() async throws {
-    try await withDirectory { try $0.stopServer(signal: SIGINT) }
+  /// How a server ends. After all but the first, `start()` recovers.
+  package enum Ending: String, Sendable, CaseIterable {
+    /// Sessions are cut off and their transactions undone.
+    case fast
+    /// The same, without a checkpoint.
+    case immediate
+    /// Every process is killed at once, as by a power cut.
+    case killed
+    /// Only the first process is killed; the others find out.
+    case orphaned
+  }
+
+  /// Stops the server and waits until its processes are gone.
+  package func stop(_ ending: Ending = .fast) async throws {
+    try await withDirectory { try $0.stopServer(ending) }
   }
 
   package func restart() async throws {
@@ -108,10 +139,7 @@ package final class PostgresCluster: Sendable {
     try await start()
   }
 
-  /// Kills every process of the server, as a power cut would. `start()` recovers.
-  package func kill9() async throws {
-    try await withDirectory { try $0.stopServer(signal: SIGKILL) }
-  }
+  package func kill9() async throws { try await stop(.killed) }
 
   private func withDirectory(
     _ body: @escaping @Sendable (ClusterDirectory) throws -> Void

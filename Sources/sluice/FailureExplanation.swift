@@ -15,7 +15,10 @@ extension CommandFailure {
         .wrongUsage, (["the configuration has errors"] + error.problems).joined(separator: "\n"))
     case let error as PostgresError:
       let status: ExitStatus = error.isConnectionFailure ? .unavailable : .failed
-      return CommandFailure(status, "the database: \(error.message)", hint: error.hint)
+      let known = StorageError.explaining(error) as? StorageError
+      return CommandFailure(
+        status, "the database: \(error.message)" + (known.map { " [\($0.code.name)]" } ?? ""),
+        hint: error.hint ?? known?.hint)
     case let error as StorageError:
       let isMissing = error.code == .notInstalled || error.code == .noRules
       return CommandFailure(

@@ -23,10 +23,10 @@ final class Stage: Sendable {
   /// Sets the stage, plays `body` on it, and clears it away, also when `body` throws.
   static func set<R>(
     schema: String, rules: String, settings: String = "", auth: String = "",
-    gateways count: Int = 1,
+    gateways count: Int = 1, in cluster: PostgresCluster = .shared,
     _ body: (Stage) async throws -> R
   ) async throws -> R {
-    let database = try await PostgresCluster.shared.createDatabase()
+    let database = try await cluster.createDatabase()
     let source = Source(connectionString: database.connectionString)
     try await source.run(schema)
     let key = (0..<32).map { _ in UInt8.random(in: 0...255) }
@@ -224,10 +224,13 @@ final class Gateway: Sendable {
   }
 
   /// Starts the process and waits until it says that it is ready.
-  func start(within seconds: Double = 60, waiting: Bool = true) async throws {
+  func start(
+    within seconds: Double = 60, waiting: Bool = true, deploying: Bool = true
+  ) async throws {
     let number = starts.add(1, ordering: .relaxed).newValue
     let child = try ChildProcess(
-      "sluice", ["serve", "--deploy", "--config", configuration.path],
+      "sluice",
+      ["serve", "--config", configuration.path] + (deploying ? ["--deploy"] : []),
       outputFile: folder.appending(path: "log-\(number)"))
     process.withLock { $0 = child }
     if waiting { try await awaitReady(within: seconds) }

@@ -10,7 +10,10 @@ final class WireReplica: Sendable {
     var isOnline = false
     var connections = 0
     var bytesReceived = 0
-    var lastError: String?
+    var lastError: String? {
+      didSet { if let lastError { errors.append(lastError) } }
+    }
+    var errors: [String] = []
     var lastStatus = 0
     var completes = 0
     /// Ends the current connection when it changes.
@@ -50,6 +53,8 @@ final class WireReplica: Sendable {
   var connections: Int { status.withLock { $0.connections } }
   var completes: Int { status.withLock { $0.completes } }
   var lastError: String? { status.withLock { $0.lastError } }
+  /// Every error that a connection ended with.
+  var errors: [String] { status.withLock { $0.errors } }
   var lastStatus: Int { status.withLock { $0.lastStatus } }
   var stagedOps: Int {
     status.withLock { $0.state.staged.values.reduce(0) { $0 + $1.entries.count } }

@@ -9,6 +9,7 @@ package struct Verifier: Sendable {
   /// The settings that its connection must have.
   package static let settings: [String: String] = CompiledRules.sessionSettings.merging([
     "work_mem": "64MB", "row_security": "off", "max_parallel_workers_per_gather": "0",
+    "statement_timeout": "0",
   ]) { _, ours in ours }
 
   /// Differences listed for each thing compared; there may be more.

@@ -2,6 +2,7 @@ package import EventLoop
 package import Postgres
 package import SQLGeneration
 package import ServiceRuntime
+internal import Synchronization
 
 /// Brings rules into force: capture first, then the new definitions built beside the old, then one tick
 /// that switches from the old set to the new.
@@ -12,18 +13,23 @@ package struct Deployer: Sendable {
   private let loop: EventLoop
   private let options: SequencerOptions
   private let observer: any Observer
+  private let patience: Duration
 
+  /// - Parameter patience: how long no tick may succeed before `deploy` gives up waiting.
   package init(
     configuration: PostgresConfiguration, loop: EventLoop,
-    options: SequencerOptions = SequencerOptions(), observer: any Observer = NoObserver()
+    options: SequencerOptions = SequencerOptions(), observer: any Observer = NoObserver(),
+    patience: Duration = .seconds(15)
   ) {
     var configuration = configuration
     configuration.settings.merge(CompiledRules.sessionSettings) { _, ours in ours }
     configuration.settings["lock_timeout"] = "5s"
+    configuration.settings["statement_timeout"] = "0"
     self.configuration = configuration
     self.loop = loop
     self.options = options
     self.observer = observer
+    self.patience = patience
   }
 
   private func withConnection<R>(
@@ -52,17 +58,21 @@ package struct Deployer: Sendable {
   // MARK: Doing
 
   /// Deploys, and reports until the rules are in force. `source` is the text of the rules file.
+  ///
+  /// When it throws after the rules are registered, the building goes on as soon as a gateway can, or
+  /// with the next `deploy`.
   package func deploy(
     _ rules: CompiledRules, source: String,
     progress: @Sendable (DeploymentProgress) -> Void = { _ in }
   ) async throws {
     let generation = try await register(rules, source: source, progress: progress)
+    let watch = FailureWatch(observer)
     let sequencer = Sequencer(
-      configuration: configuration, loop: loop, options: options, observer: observer)
+      configuration: configuration, loop: loop, options: options, observer: watch)
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await sequencer.run() }
       do {
-        try await wait(for: generation, progress: progress)
+        try await wait(for: generation, watching: watch, progress: progress)
       } catch {
         group.cancelAll()
         throw error
@@ -101,10 +111,12 @@ package struct Deployer: Sendable {
   }
 
   private func wait(
-    for generation: Int64, progress: @Sendable (DeploymentProgress) -> Void
+    for generation: Int64, watching watch: FailureWatch,
+    progress: @Sendable (DeploymentProgress) -> Void
   ) async throws {
     try await withConnection { connection in
       while true {
+        if let error = watch.error(lastingFor: patience) { throw error }
         let result = try await connection.query(
           """
           SELECT g.state, coalesce(sum(m.rows_read), 0)::bigint,
@@ -143,6 +155,32 @@ package struct Deployer: Sendable {
         }
         try await Task.sleep(for: .milliseconds(50))
       }
+    }
+  }
+}
+
+/// Remembers since when the deployer's own sequencer has been failing, and why.
+private final class FailureWatch: Observer {
+  private let observer: any Observer
+  private let failure = Mutex<(since: ContinuousClock.Instant, error: any Error)?>(nil)
+
+  init(_ observer: any Observer) { self.observer = observer }
+
+  func observe(_ observation: Observation) {
+    observer.observe(observation)
+    switch observation.event {
+    case "tick.committed": failure.withLock { $0 = nil }
+    case "sequencer.failed":
+      guard let error = observation.error else { return }
+      failure.withLock { $0 = ($0?.since ?? .now, error) }
+    default: break
+    }
+  }
+
+  func error(lastingFor patience: Duration) -> (any Error)? {
+    failure.withLock { failure in
+      guard let failure, ContinuousClock.now - failure.since >= patience else { return nil }
+      return failure.error
     }
   }
 }

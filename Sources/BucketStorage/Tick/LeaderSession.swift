@@ -12,6 +12,8 @@ struct LeaderSession {
   private var filesSeenAt = ContinuousClock.now
   private var keptHouseAt = ContinuousClock.now
   private var isHouseKept = true
+  /// Whether a tick succeeded, if only in finding nothing to do.
+  private(set) var hasTicked = false
   private var retries = 0
   /// Sources whose capture triggers could not be made yet.
   private var uncaptured: Set<Int64> = []
@@ -79,7 +81,10 @@ struct LeaderSession {
     } catch let failure as EvaluationFailure where failure.error.isRetryable && retries < 20 {
       retries += 1
       return .milliseconds(5 * retries)
-    } catch let failure as EvaluationFailure where failure.error.blamesStatement {
+    } catch let failure as EvaluationFailure
+      where failure.error.blamesStatement || failure.error.isLockTimeout
+    {
+      if failure.error.code == "42501", try await !mayWriteStorage() { throw failure }
       runner.resuming.remove(failure.part.definition)
       try await review()
       // Unless the catalog tells why.
@@ -101,6 +106,7 @@ struct LeaderSession {
     switch outcome {
     case .idle:
       isIdle = true
+      hasTicked = true
       try await keepHouse(now)
       return options.idlePeriod
     case .rulesChanged:
@@ -118,6 +124,7 @@ struct LeaderSession {
       return .zero
     case .committed(let report):
       isIdle = false
+      hasTicked = true
       report.observe(observer)
       suspensions.remove(report.resumed, runner.rules)
       if report.hasActivated {
@@ -128,6 +135,18 @@ struct LeaderSession {
       try await keepHouse(now)
       return report.isBackfilling || report.hasActivated ? .zero : options.busyPeriod
     }
+  }
+
+  /// Whether the role has its rights on Sluice's own tables: else no definition is to blame.
+  private func mayWriteStorage() async throws -> Bool {
+    let result = try await connection.query(
+      """
+      SELECT bool_and(has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+        AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = 'sluice' AND c.relkind IN ('r', 'p')
+      """)
+    return result.firstBool(0) == true
   }
 
   /// Looks whether the sources have the columns that the rules read.

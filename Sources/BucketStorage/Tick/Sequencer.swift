@@ -18,6 +18,12 @@ package actor Sequencer: Service {
   private let options: SequencerOptions
   private let observer: any Observer
   private let metrics: Metrics
+  private let leading: Gauge
+  /// The wait after the next failure.
+  private var pause = Sequencer.shortestPause
+
+  private static let shortestPause = Duration.milliseconds(200)
+  private static let longestPause = Duration.seconds(5)
 
   package init(
     configuration: PostgresConfiguration, loop: EventLoop,
@@ -31,6 +37,7 @@ package actor Sequencer: Service {
     self.options = options
     self.observer = observer
     self.metrics = metrics
+    leading = metrics.gauge("sluice_sequencer_leading", "Whether this process makes the ticks.")
   }
 
   /// The session of the leader. Its statements lead from keys to rows by index; a plan made while
@@ -42,42 +49,58 @@ package actor Sequencer: Service {
     "plan_cache_mode": "force_generic_plan",
     "work_mem": "64MB",
     "row_security": "off",
-    "lock_timeout": "10s",
+    // What a role or a database is given for interactive use would stop large ticks for ever.
+    "statement_timeout": "0",
+    // So long a locked table can hold up the definitions that do not read it.
+    "lock_timeout": "3s",
     "idle_in_transaction_session_timeout": "60s",
   ]) { _, ours in ours }
 
   /// Leads whenever it can, until it is asked to stop.
   package func run() async throws {
-    var pause = Duration.milliseconds(200)
     while !StopSignal.isRequested {
       do {
-        if try await attempt() { pause = .milliseconds(200) }
+        try await attempt()
         await sleep(options.leadershipPeriod)
       } catch is CancellationError {
         return
       } catch {
         if StopSignal.isRequested { return }
-        observer.observe(.error("sequencer.failed", error: error))
+        report(StorageError.explaining(error))
         await sleep(pause)
-        pause = min(pause * 2, .seconds(5))
+        pause = min(pause * 2, Self.longestPause)
       }
     }
   }
 
-  /// Leads if nobody else does; returns when asked to stop, or false when another leads.
-  private func attempt() async throws -> Bool {
+  private func report(_ error: any Error) {
+    let code =
+      switch error {
+      case let error as StorageError: error.code.name
+      case let error as PostgresError: error.code
+      default: "other"
+      }
+    metrics.counter(
+      "sluice_sequencer_failures_total", "Terms of leadership that could not begin or failed.",
+      ["code": code]
+    ).add()
+    observer.observe(.error("sequencer.failed", ["code": .string(code)], error: error))
+  }
+
+  /// Leads if nobody else does; returns when asked to stop, or when another leads.
+  private func attempt() async throws {
     let connection = try await PostgresConnection.connect(configuration, on: loop)
     do {
       let result = try await connection.query(
         "SELECT pg_try_advisory_lock($1::bigint)", [.integer(Self.lockKey)])
       guard result.firstBool(0) == true else {
         await connection.close()
-        return false
+        pause = Self.shortestPause
+        return
       }
       observer.observe(.info("sequencer.leading"))
       try await lead(connection)
       await connection.close()
-      return true
     } catch {
       await connection.close()
       throw error
@@ -85,11 +108,15 @@ package actor Sequencer: Service {
   }
 
   private func lead(_ connection: PostgresConnection) async throws {
+    leading.set(1)
+    defer { leading.set(0) }
     var session = try await LeaderSession(
       connection, options: options, observer: observer, metrics: metrics)
     while !StopSignal.isRequested {
       try Task.checkCancellation()
-      await sleep(try await session.step())
+      let rest = try await session.step()
+      if session.hasTicked { pause = Self.shortestPause }
+      await sleep(rest)
     }
   }
 

@@ -17,7 +17,14 @@ struct Suspensions {
   private let gauge: Gauge
   private var rows: [TickPart: Row] = [:]
   /// When a definition that failed for a reason that the catalog does not tell is tried again.
-  private var attempts: [Int64: (after: ContinuousClock.Instant, pause: Duration)] = [:]
+  private var attempts: [Int64: Attempt] = [:]
+
+  private struct Attempt {
+    var after: ContinuousClock.Instant
+    var pause: Duration
+    /// Whether a lock kept the definition from its source.
+    var isLock: Bool
+  }
 
   init(_ connection: PostgresConnection, observer: any Observer, metrics: Metrics) async throws {
     self.observer = observer
@@ -71,14 +78,30 @@ struct Suspensions {
       }
     }
     let now = ContinuousClock.now
+    let locked = try await lockedSources(connection)
     return Set(
       sources.keys.filter { definition in
         rows.allSatisfy { part, row in
           if part.definition != definition { return true }
           if row.isCatalog { return !amiss.contains(part) }
-          return now >= attempts[definition]?.after ?? now
+          return !locked.contains(part.source) && now >= attempts[definition]?.after ?? now
         }
       })
+  }
+
+  /// Of the sources that were locked, those that still are: to try them would hold up every other.
+  private func lockedSources(_ connection: PostgresConnection) async throws -> Set<Int64> {
+    let waiting = rows.keys.filter { attempts[$0.definition]?.isLock == true }.map(\.source)
+    guard !waiting.isEmpty else { return [] }
+    let result = try await connection.query(
+      """
+      SELECT s.id FROM sluice.sources s
+      JOIN pg_namespace n ON n.nspname = s.schema::name
+      JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = s.name::name
+      JOIN pg_locks l ON l.relation = c.oid AND l.database = sluice.database_oid()
+      WHERE s.id = ANY ($1::int[]) AND l.granted AND l.mode = 'AccessExclusiveLock'
+      """, [.integerArray(waiting)])
+    return Set((0..<result.rowCount).compactMap { result.int($0, 0) })
   }
 
   /// Suspends a definition whose statement failed, for a reason that the catalog may not tell.
@@ -87,8 +110,11 @@ struct Suspensions {
     _ connection: PostgresConnection
   ) async throws {
     let part = failure.part
-    let pause = min((attempts[part.definition]?.pause ?? .milliseconds(500)) * 2, .seconds(60))
-    attempts[part.definition] = (ContinuousClock.now + pause, pause)
+    let isLock = failure.error.isLockTimeout
+    let pause = min(
+      (attempts[part.definition]?.pause ?? .milliseconds(500)) * 2, .seconds(isLock ? 10 : 60))
+    attempts[part.definition] = Attempt(
+      after: ContinuousClock.now + pause, pause: pause, isLock: isLock)
     let text = Self.sentences(failure.error, rules.name(of: part.source) ?? "a table")
     try await suspend(
       part, Row(isCatalog: false, problem: text.problem), text.remedy, rules, head, connection)
@@ -149,6 +175,12 @@ struct Suspensions {
         "A row of \(table) is larger than the \(RowSize.limit >> 20) MiB that a replica takes "
           + "(\(StorageError.Code.rowTooLarge.name)).",
         "Shorten the row, or leave its large columns out of the rules."
+      )
+    }
+    if error.isLockTimeout {
+      return (
+        "\(table) is locked by another session (\(StorageError.Code.lockTimeout.name)).",
+        "It goes on by itself when the lock is released; pg_locks shows by whom it is held."
       )
     }
     // Only of this class do messages name things and no values.
@@ -216,6 +248,9 @@ extension StoredRules {
 }
 
 extension PostgresError {
+  /// Whether a table stayed locked for longer than the session waits.
+  var isLockTimeout: Bool { code == "55P03" }
+
   /// Whether trying again cannot help, since the statement does not fit the tables or their rows.
   var blamesStatement: Bool {
     exceedsRowSize

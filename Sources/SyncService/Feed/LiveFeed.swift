@@ -1,3 +1,4 @@
+internal import BucketStorage
 internal import HTTPServer
 package import ServiceRuntime
 package import SyncProtocol
@@ -11,8 +12,9 @@ package actor LiveFeed: Service {
   package struct Configuration: Sendable {
     /// How often to look for a tick when nobody told of one.
     package var pollInterval: Duration = .seconds(1)
-    /// How long to wait after a failed read.
-    package var retryInterval: Duration = .milliseconds(500)
+    /// How long to wait after a failed read; longer after each that follows.
+    package var retryInterval: Duration = .milliseconds(250)
+    package var longestRetryInterval: Duration = .seconds(5)
     /// How exact the deadlines of waiting streams are.
     package var deadlineInterval: Duration = .milliseconds(250)
 
@@ -126,15 +128,18 @@ package actor LiveFeed: Service {
   }
 
   private func readForever() async {
+    var retry = configuration.retryInterval
     while !Task.isCancelled {
       var pause = configuration.pollInterval
       do {
         if try await readOnce() { pause = .zero }
+        retry = configuration.retryInterval
       } catch is CancellationError {
         return
       } catch {
-        observer.observe(.warning("feed.read_failed", error: error))
-        pause = configuration.retryInterval
+        observer.observe(.warning("feed.read_failed", error: StorageError.explaining(error)))
+        pause = retry
+        retry = min(retry * 2, configuration.longestRetryInterval)
       }
       if pause > .zero { await alarm.wait(atMost: pause) }
     }

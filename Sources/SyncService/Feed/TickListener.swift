@@ -1,3 +1,4 @@
+internal import BucketStorage
 package import EventLoop
 package import Postgres
 package import ServiceRuntime
@@ -45,11 +46,11 @@ package struct TickListener: Service {
           feed.wake()
           for await _ in notifications { feed.wake() }
         } catch {
-          observer.observe(.warning("feed.listen_failed", error: error))
+          observer.observe(.warning("feed.listen_failed", error: StorageError.explaining(error)))
         }
         await connection.close()
       } catch {
-        observer.observe(.warning("feed.listen_failed", error: error))
+        observer.observe(.warning("feed.listen_failed", error: StorageError.explaining(error)))
       }
       try? await Task.sleep(for: pause)
       pause = min(pause * 2, .seconds(5))

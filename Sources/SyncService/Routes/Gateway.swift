@@ -1,3 +1,4 @@
+internal import BucketStorage
 package import FoundationEssentials
 package import HTTPServer
 package import ServiceRuntime
@@ -51,11 +52,16 @@ package final class Gateway: Service {
       try await route(request, responder)
     } catch let refusal as Refusal {
       try? await responder.respond(refusal)
+    } catch let error as ProtocolError {
+      // The client's own mistake, which is nothing to tell the operator.
+      try? await responder.respond(Refusal(for: error))
     } catch is HTTPClientGone {
       return
     } catch {
       observer.observe(
-        .error("request.failed", ["route": .string(routeName(request))], error: error))
+        .error(
+          "request.failed", ["route": .string(routeName(request))],
+          error: StorageError.explaining(error)))
       try? await responder.respond(Refusal(for: error))
     }
   }
@@ -103,13 +109,17 @@ package final class Gateway: Service {
   }
 
   private func require(_ method: String, _ request: HTTPRequest) throws {
-    guard request.method == method else { throw Refusal.method(allowed: method) }
+    // HEAD is GET, of which the server leaves the body out.
+    guard request.method == method || (method == "GET" && request.method == "HEAD") else {
+      throw Refusal.method(allowed: method == "GET" ? "GET, HEAD" : method)
+    }
   }
 
   private func authenticate(_ request: HTTPRequest) async throws -> VerifiedToken {
     guard let header = request.headers["authorization"] else { throw Refusal.noToken }
     let parts = header.split(separator: " ", omittingEmptySubsequences: false)
-    guard parts.count == 2, parts[0] == "Bearer" || parts[0] == "Token", !parts[1].isEmpty else {
+    guard parts.count == 2, ["bearer", "token"].contains(parts[0].lowercased()), !parts[1].isEmpty
+    else {
       throw Refusal.noToken
     }
     do {
@@ -180,7 +190,10 @@ package final class Gateway: Service {
       try await responder.respond(
         json: Array("{\"status\":\"ready\",\"tick\":\(head.number)}\n".utf8))
     } catch {
-      throw Refusal(status: 503, ServiceErrors.body(for: error))
+      // Unlike clients, operators are told why.
+      throw Refusal(
+        status: 503, ServiceErrors.body(for: StorageError.explaining(error)),
+        headers: [("Retry-After", "2")])
     }
   }
 

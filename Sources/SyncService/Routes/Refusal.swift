@@ -72,7 +72,9 @@ package struct Refusal: Error, Sendable {
   static func method(allowed: String) -> Refusal {
     Refusal(
       status: 405,
-      ErrorBody(code: "SLUICE_METHOD", message: "Only \(allowed) can be used at this path."),
+      ErrorBody(
+        code: "SLUICE_METHOD",
+        message: "Only \(allowed.replacing(", ", with: " and ")) can be used at this path."),
       headers: [("Allow", allowed)])
   }
 

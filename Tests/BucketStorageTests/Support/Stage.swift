@@ -60,12 +60,13 @@ final class Stage: Sendable {
 
   /// Runs a sequencer around `body`.
   func sequencing<R: Sendable>(
-    observer: any Observer = NoObserver(), settings: [String: String] = [:],
+    observer: any Observer = NoObserver(), metrics: Metrics = Metrics(),
+    settings: [String: String] = [:],
     _ body: @escaping @Sendable () async throws -> R
   ) async throws -> R {
     let sequencer = Sequencer(
       configuration: database.configuration(settings: settings), loop: TestDatabase.loop,
-      options: options, observer: observer)
+      options: options, observer: observer, metrics: metrics)
     return try await withThrowingTaskGroup(of: R?.self) { group in
       group.addTask {
         try await sequencer.run()
