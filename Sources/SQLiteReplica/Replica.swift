@@ -27,7 +27,7 @@ public actor Replica {
   /// The database file.
   public nonisolated let path: String
   private let configuration: Configuration
-  private let store: ReplicaStore
+  let store: ReplicaStore
   private var stage: Stage
   private var state: DownloadState?
   private var newSchema: PublishedSchema?

@@ -22,6 +22,14 @@ extension ReplicaError {
     ReplicaError(code: "SLUICE_REPLICA_ORDER", message: message)
   }
 
+  /// SQLite found no room; what it had written of the transaction is undone.
+  static func full(sqliteCode: Int32) -> ReplicaError {
+    ReplicaError(
+      code: "SLUICE_REPLICA_FULL",
+      message: "There is no room for the replica's database: the disk is full.",
+      sqliteCode: sqliteCode)
+  }
+
   /// Buckets do not hold what the gateway says that they do.
   static func drifted(_ buckets: [String]) -> ReplicaError {
     ReplicaError(

@@ -75,7 +75,8 @@ final class SQLiteConnection {
   }
 
   func error(_ code: Int32) -> ReplicaError {
-    ReplicaError(
+    if code & 0xFF == SQLITE_FULL { return .full(sqliteCode: code) }
+    return ReplicaError(
       code: code & 0xFF == SQLITE_BUSY ? "SLUICE_REPLICA_BUSY" : "SLUICE_REPLICA_SQL",
       message: "SQLite: \(String(cString: sqlite3_errmsg(handle))).", sqliteCode: code)
   }

@@ -168,7 +168,8 @@ public final class SyncClient: Sendable {
         if machine.status != statusHub.latest { statusHub.publish(machine.status) }
         if action != .read, action != .renewToken, stream != nil {
           stream = nil
-          try await replica.end()
+          // What cannot be written stays in memory: the next connection begins with it, and says why.
+          try? await replica.end()
         }
         switch action {
         case .fetchToken:
@@ -196,7 +197,8 @@ public final class SyncClient: Sendable {
       }
     } catch {
       stream = nil
-      try await replica.end()
+      // What was not written is downloaded again; the caller has to know why it ended.
+      try? await replica.end()
       throw error
     }
   }

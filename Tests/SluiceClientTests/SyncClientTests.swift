@@ -1,10 +1,10 @@
 import Foundation
 import HTTPTransport
-import SQLiteReplica
 import SyncProtocol
 import Synchronization
 import Testing
 
+@testable import SQLiteReplica
 @testable import SluiceClient
 
 /// Answers requests from a script, and keeps them.
@@ -167,6 +167,51 @@ struct SyncClientTests {
     #expect(client.status.connection == .idle)
   }
 
+  @Test("a replica without room says so, waits, and goes on once there is some")
+  func fullReplica() async throws {
+    let folder = try TemporaryFolder()
+    func line(_ number: Int64) -> [UInt8] {
+      var encoder = RowsLineEncoder(bucket: "b")
+      encoder.append(
+        RowOperation(
+          table: "todos", objectID: "t\(number)" + String(repeating: "x", count: 300_000),
+          stamp: stamp, id: number * 16 + 1, checksum: UInt64(number), data: "{\"n\":1}"))
+      return encoder.finish(
+        next: SyncPosition(stamp: stamp, id: number * 16 + 1), more: false)
+    }
+    let answer = ScriptedTransport.Answer(
+      lines: [schema.encodedLine(), checkpoint(1), line(1), CompleteLine(tick: 1).encodedLine()],
+      isOpen: true)
+    let transport = ScriptedTransport(Array(repeating: answer, count: 4))
+    let replica = try await Replica.open(path: folder.path("r.db"))
+    try await replica.limit(toFurtherPages: 0)
+    var options = SyncClient.Options()
+    options.jitter = { 1 }
+    let waits = Mutex(0)
+    options.sleep = { _ in
+      let count = waits.withLock {
+        $0 += 1
+        return $0
+      }
+      if count == 3 { try await replica.limit(toFurtherPages: nil) }
+    }
+    let client = try SyncClient(
+      url: "http://gateway/", replica: replica, options: options, transport: transport
+    ) { "token" }
+    let statuses = client.statuses
+    let running = Task { try await client.run() }
+    var codes: Set<String> = []
+    for await status in statuses {
+      if let failure = status.failure { codes.insert(failure.code) }
+      if status.lastCheckpoint?.tick == 1 { break }
+    }
+    #expect(codes == ["SLUICE_REPLICA_FULL"])
+    #expect(waits.withLock { $0 } >= 3)
+    running.cancel()
+    await #expect(throws: CancellationError.self) { try await running.value }
+    #expect(try await replica.buckets().map(\.rows) == [1])
+  }
+
   @Test("parameters that are no JSON object are refused at once")
   func parameters() async throws {
     let folder = try TemporaryFolder()
@@ -178,6 +223,15 @@ struct SyncClientTests {
         _ = try SyncClient(url: "http://x", replica: replica, options: options) { "" }
       }
     }
+  }
+}
+
+extension Replica {
+  /// Lets the database grow by so many pages and no further; nil lifts the limit.
+  fileprivate func limit(toFurtherPages count: Int64?) throws {
+    let size = try store.connection.rows("PRAGMA page_count").first?.first?.integer ?? 0
+    let limit = count.map { size + $0 } ?? 4_294_967_294
+    _ = try store.connection.rows("PRAGMA max_page_count = \(limit)")
   }
 }
 
