@@ -25,8 +25,10 @@ struct HTTPRefusal: Error, Equatable {
   static let internalError = HTTPRefusal(
     status: 500, code: "SLUICE_HTTP_INTERNAL", message: "the request could not be answered")
 
-  /// The body, as every error of the service looks. The parts need no escapes.
+  /// The body, as every error of the service looks, with the message as a sentence. The parts need no
+  /// escapes.
   var body: [UInt8] {
-    Array("{\"error\":{\"code\":\"\(code)\",\"message\":\"\(message)\"}}\n".utf8)
+    let sentence = message.prefix(1).uppercased() + message.dropFirst() + "."
+    return Array("{\"error\":{\"code\":\"\(code)\",\"message\":\"\(sentence)\"}}\n".utf8)
   }
 }

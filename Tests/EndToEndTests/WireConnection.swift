@@ -66,6 +66,18 @@ final class WireConnection {
     }
   }
 
+  /// Sends bytes as they are, until the peer has heard enough.
+  func sendAsMuchAsIsTaken(_ bytes: [UInt8]) {
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes[sent...].withUnsafeBytes {
+        Foundation.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+      }
+      guard count > 0 else { return }
+      sent += count
+    }
+  }
+
   func readHead() throws {
     guard let first = try rawLine() else { throw Closed(description: "closed before the head") }
     let parts = first.split(separator: " ")

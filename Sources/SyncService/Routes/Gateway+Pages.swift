@@ -85,32 +85,39 @@ struct PageQuery: Equatable {
   /// `maximum` is the highest limit, nil where there are no rows to limit.
   init(_ query: [(name: String, value: String)], maximum: Int?) throws {
     limit = min(1000, maximum ?? 0)
+    var given: Set<String> = []
     for (name, value) in query {
+      guard name == "subscribe" || given.insert(name).inserted else {
+        throw Refusal.badParameter("Only subscribe can be given more than once.")
+      }
       switch name {
       case "subscribe":
         subscriptions.append(try StreamSubscription(parsing: value))
       case "defaults":
         guard value == "true" || value == "false" else {
-          throw Refusal.badParameter("defaults must be true or false")
+          throw Refusal.badParameter("The parameter defaults must be true or false.")
         }
         includeDefaults = value == "true"
       case "after" where maximum != nil:
         after = try SyncPosition(parsing: value)
       case "limit" where maximum != nil:
-        guard let maximum, let number = Int(value), (1...maximum).contains(number) else {
-          throw Refusal.badParameter("limit must be a number from 1 to \(maximum ?? 0)")
+        guard let maximum, let number = Int(value), (1...maximum).contains(number),
+          !value.hasPrefix("+")
+        else {
+          throw Refusal.badParameter(
+            "The parameter limit must be a number from 1 to \(maximum ?? 0).")
         }
         limit = number
       default:
         throw Refusal.badParameter(
           maximum == nil
-            ? "only subscribe and defaults can be given"
-            : "only after, limit, subscribe and defaults can be given")
+            ? "Only subscribe and defaults can be given."
+            : "Only after, limit, subscribe and defaults can be given.")
       }
     }
     let most = StreamRequest.Limits().subscriptions
     guard subscriptions.count <= most else {
-      throw Refusal.badParameter("subscribe can be given \(most) times")
+      throw Refusal.badParameter("The parameter subscribe can be given \(most) times.")
     }
   }
 
