@@ -17,8 +17,11 @@ struct DatabaseAccess: Sendable {
     configuration = try ConfigurationAccess.readWithDatabase(arguments)
   }
 
+  /// Whatever others put into schemas of the role's search path, commands do not call it.
   func postgres(_ settings: [String: String] = [:]) -> PostgresConfiguration {
-    PostgresConfiguration(connectionString: configuration.database, settings: settings)
+    PostgresConfiguration(
+      connectionString: configuration.database,
+      settings: settings.merging(["search_path": "pg_catalog"]) { given, _ in given })
   }
 
   /// A pool for the reading side.

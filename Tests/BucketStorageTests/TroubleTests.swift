@@ -24,7 +24,7 @@ import Testing
   /// An error of PostgreSQL's, raised where the sequencer writes.
   private static func raising(_ state: String, on table: String) -> String {
     """
-    CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+    CREATE OR REPLACE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN RAISE EXCEPTION 'no row of "secret" for you' USING ERRCODE = '\(state)'; END $$;
     CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON \(table)
       FOR EACH STATEMENT EXECUTE FUNCTION public.refuse()
@@ -109,7 +109,9 @@ import Testing
       try await stage.sequencing {
         try await stage.app.execute("INSERT INTO todos VALUES (1, 1, 'a')")
         try await stage.settle()
-        try await stage.app.execute(Self.raising("53100", on: "sluice.inbox"))
+        for slot in 0..<8 {
+          try await stage.app.execute(Self.raising("53100", on: "sluice.inbox_\(slot)"))
+        }
         let error = await #expect(throws: PostgresError.self) {
           try await stage.app.execute(
             "BEGIN; INSERT INTO todos VALUES (2, 1, 'b'); DELETE FROM todos WHERE id = 1; COMMIT")

@@ -165,7 +165,15 @@ struct CaptureScript {
       \(body)
       RETURN NULL;
     END $sluice$;
-    REVOKE ALL ON FUNCTION sluice.capture_\(source)_\(event)() FROM PUBLIC;
+    \(rights(event))
     """
+  }
+
+  /// Nobody calls them by name, and without a right on the schema nobody could. But whoever makes a
+  /// partition needs the right on what its parent's row triggers call.
+  private func rights(_ event: String) -> String {
+    let function = "FUNCTION sluice.capture_\(source)_\(event)()"
+    return event == "replica"
+      ? "GRANT EXECUTE ON \(function) TO PUBLIC;" : "REVOKE ALL ON \(function) FROM PUBLIC;"
   }
 }

@@ -19,7 +19,7 @@ struct RulesTestRun {
   func run() async throws -> RulesTestReport {
     try await ThrowAwayDatabase.lend(access) { database in
       let connection = try await PostgresConnection.connect(
-        database.configuration(), on: access.loop)
+        database.configuration(["search_path": "public"]), on: access.loop)
       do {
         let report = try await run(database, connection)
         await connection.close()
