@@ -144,11 +144,3 @@ extension BranchWriter {
     conditions.isEmpty ? "true" : conditions.map { "(\($0))" }.joined(separator: " AND ")
   }
 }
-
-extension PlanExpression {
-  /// The conditions that AND puts together here.
-  fileprivate var conjuncts: [PlanExpression] {
-    guard case .and(let left, let right) = self else { return [self] }
-    return left.conjuncts + right.conjuncts
-  }
-}

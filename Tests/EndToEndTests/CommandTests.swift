@@ -61,6 +61,28 @@ extension EndToEnd {
       try await database.drop()
     }
 
+    @Test("a dry run says what widens access, and changes nothing")
+    func dryRun() async throws {
+      try await Stage.set(schema: Access.teams, rules: Access.cardsByTeam) { stage in
+        let wider = try Workspace.shared.folder("rules").appending(path: "wider.yaml")
+        let rules = Access.cardsByTeam.replacing(
+          " WHERE user_id = request.user_id()", with: "")
+        try Data(rules.utf8).write(to: wider)
+        let result = try await run(
+          "sluice",
+          ["deploy", wider.path, "--dry-run", "--config", stage.gateway.configuration.path])
+        #expect(result.status == 0, "\(result.error)")
+        #expect(result.output.contains("team  changed: 3 buckets, 300 rows are sent anew"))
+        #expect(
+          result.output.contains(
+            "  ! who gets it: no longer requires memberships.user_id = request.user_id()"))
+        #expect(result.output.contains("! 1 change lets somebody have more than before"))
+        let eve = try stage.replica("eve")
+        try await eve.sync()
+        #expect(eve.ids("cards").count == 100)
+      }
+    }
+
     @Test("a test that fails says at which line what differs, and the throw-away database goes")
     func failingRulesTests() async throws {
       let database = try await PostgresCluster.shared.createDatabase()

@@ -21,17 +21,6 @@ package struct RowTracer: Sendable {
     self.rules = rules
   }
 
-  /// The text of the rules in force.
-  package static func rulesInForce(_ connection: PostgresConnection) async throws -> String {
-    let result = try await connection.query(
-      "SELECT source FROM sluice.generations WHERE state = 'active'")
-    guard let text = result.firstString(0) else {
-      throw StorageError(
-        .noRules, "no rules are in force in this database", hint: "Run `sluice deploy`.")
-    }
-    return text
-  }
-
   /// What becomes of the row of the plan's source `table` whose key columns have these texts.
   ///
   /// - Parameter request: who asks; nil asks for whoever may hold the row.

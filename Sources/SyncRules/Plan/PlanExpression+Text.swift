@@ -30,8 +30,29 @@ extension PlanExpression {
     case .member(let operand, let path, let asValue, _):
       Self.memberText(operand.operandText, path, asValue: asValue)
     case .contains(let array, let operand): "\(operand.operandText) IN \(array.operandText)"
-    case .call(let function, let arguments): Self.callText(function, arguments.map(\.ruleText))
+    case .call(let function, let arguments):
+      listText ?? Self.callText(function, arguments.map(\.ruleText))
     }
+  }
+
+  /// `x IN ARRAY[…]`, if it was written so.
+  private var listText: String? {
+    guard case .call(.iif, let outer) = self, outer[1] == .integer("1"),
+      case .call(.iif, let inner) = outer[2], inner[1] == .null, inner[2] == .integer("0")
+    else { return nil }
+    let pairs = outer[0].alternatives.map { alternative -> (PlanExpression, PlanExpression)? in
+      guard case .compare(.equal, let value, let item) = alternative else { return nil }
+      return (value, item)
+    }
+    guard let value = pairs[0]?.0, pairs.allSatisfy({ $0?.0 == value }) else { return nil }
+    let items = pairs.compactMap { $0?.1.ruleText }.joined(separator: ", ")
+    return "\(value.operandText) IN ARRAY[\(items)]"
+  }
+
+  /// The conditions that OR puts together here.
+  private var alternatives: [PlanExpression] {
+    guard case .or(let left, let right) = self else { return [self] }
+    return left.alternatives + right.alternatives
   }
 
   /// With parentheses where it stands beside an operator.
@@ -71,5 +92,47 @@ extension PlanExpression {
       name = function.rawValue
     }
     return "\(name)(\(shown.joined(separator: ", ")))"
+  }
+}
+
+extension PlanGrant {
+  /// A value that a step found is named by its table: `members.organisation_id`.
+  package func text(
+    of expression: PlanExpression, in definition: PlanDefinition, _ plan: SyncPlan
+  ) -> String {
+    guard case .found(let step, let value) = expression, case .lookup(let place, _) = steps[step]
+    else { return text(of: expression) }
+    let lookup = definition.lookups[place]
+    return "\(plan.sources[lookup.source].name).\(lookup.values[value].ruleText)"
+  }
+
+  /// A value of the request, or of a step, in the rules' language.
+  package func text(of expression: PlanExpression) -> String {
+    switch expression {
+    case .elementValue(let step), .elementKey(let step):
+      guard steps.indices.contains(step), case .elements(let elements) = steps[step] else {
+        return expression.ruleText
+      }
+      return "an element of \(elements.value.ruleText)"
+    default: return expression.ruleText
+    }
+  }
+}
+
+extension PlanBranch {
+  /// A value of the row in the rules' language.
+  package func text(of expression: PlanExpression) -> String {
+    guard case .elementValue(let index) = expression, elements.indices.contains(index) else {
+      return expression.ruleText
+    }
+    return "an element of \(elements[index].value.ruleText)"
+  }
+}
+
+extension PlanExpression {
+  /// The conditions that AND puts together here.
+  package var conjuncts: [PlanExpression] {
+    guard case .and(let left, let right) = self else { return [self] }
+    return left.conjuncts + right.conjuncts
   }
 }

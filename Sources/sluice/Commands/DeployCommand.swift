@@ -14,25 +14,40 @@ enum DeployCommand: Subcommand {
     ],
     options: [
       .config, .database, .format,
-      .flag("--dry-run", "only say what would change, for how many buckets and rows"),
+      .flag(
+        "--dry-run",
+        "only say what would change, for how many buckets and rows, and what widens access"),
     ])
 
   static func run(_ arguments: Arguments, _ console: Console) async throws -> ExitStatus {
     let access = try DatabaseAccess(arguments)
     let path = try access.rulesPath(arguments)
-    let pipeline = try RulesPipeline.run(path: path, catalog: try await access.catalog())
+    let catalog = try await access.catalog()
+    let pipeline = try RulesPipeline.run(path: path, catalog: catalog)
     let rules = try pipeline.requireCompiled(console)
     let deployer = deployer(access)
     let plan = try await deployer.plan(rules)
+    let summary = DeploymentSummary(
+      plan, comparison: try await comparison(of: pipeline.plan, access, catalog))
     if arguments.wantsJSON {
-      try console.print(json: PlanSummary(plan))
+      try console.print(json: summary)
     } else {
-      console.print(PlanSummary(plan).text)
+      console.print(summary.text)
     }
     guard !arguments.has("--dry-run") else { return .done }
     try await deploy(rules, source: pipeline.file.text, with: deployer, console)
     if !arguments.wantsJSON { console.print("in force") }
     return .done
+  }
+
+  /// The rules in force beside the new ones; nil when there are none, or none that fit the tables as they are.
+  private static func comparison(
+    of plan: SyncPlan?, _ access: DatabaseAccess, _ catalog: Catalog
+  ) async throws -> PlanComparison? {
+    let text = try await access.withConnection { try await RulesInForce.text($0) }
+    guard let plan, let text else { return nil }
+    return RulesPipeline.run(text: text, name: "the rules in force", catalog: catalog).plan
+      .map { PlanComparison(from: $0, to: plan) }
   }
 
   static func deployer(_ access: DatabaseAccess) -> Deployer {
@@ -59,56 +74,5 @@ enum DeployCommand: Subcommand {
       case .active: console.endProgress()
       }
     }
-  }
-}
-
-/// What a deployment would change, for people and for programs.
-struct PlanSummary: Encodable {
-  struct Definition: Encodable {
-    var name: String
-    var change: String
-    var buckets: Int64
-    var rows: Int64
-    var rowsToRead: Int64
-  }
-
-  struct Table: Encodable {
-    var name: String
-    var isNew: Bool
-  }
-
-  var definitions: [Definition]
-  var tables: [Table]
-
-  init(_ plan: DeploymentPlan) {
-    definitions = plan.definitions.map {
-      Definition(
-        name: $0.name, change: $0.change.rawValue, buckets: $0.buckets, rows: $0.rows,
-        rowsToRead: $0.rowsToRead)
-    }
-    tables = plan.tables.map { Table(name: "\($0.schema).\($0.name)", isNew: $0.isNew) }
-  }
-
-  var text: String {
-    let width = definitions.map(\.name.count).max() ?? 0
-    var lines = definitions.map { definition in
-      let name =
-        definition.name + String(repeating: " ", count: width - definition.name.count)
-      var line = "\(name)  \(definition.change)"
-      switch definition.change {
-      case "unchanged": line += ": \(definition.buckets) buckets, \(definition.rows) rows stay"
-      case "removed": line += ": \(definition.buckets) buckets, \(definition.rows) rows go away"
-      case "changed":
-        line +=
-          ": \(definition.buckets) buckets, \(definition.rows) rows are sent anew; "
-          + "about \(definition.rowsToRead) rows to read"
-      default: line += ": about \(definition.rowsToRead) rows to read"
-      }
-      return line
-    }
-    for table in tables where table.isNew {
-      lines.append("\(table.name) gets capture triggers")
-    }
-    return lines.joined(separator: "\n")
   }
 }

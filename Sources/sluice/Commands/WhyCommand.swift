@@ -23,7 +23,10 @@ enum WhyCommand: Subcommand {
     let access = try DatabaseAccess(arguments)
     let catalog = try await access.catalog()
     let report = try await access.withConnection(RowTracer.settings) { connection in
-      let text = try await RowTracer.rulesInForce(connection)
+      guard let text = try await RulesInForce.text(connection) else {
+        throw CommandFailure(
+          .unavailable, "no rules are in force in this database", hint: "Run `sluice deploy`.")
+      }
       let pipeline = RulesPipeline.run(text: text, name: "the rules in force", catalog: catalog)
       let rules = try pipeline.requireCompiled(console)
       guard let plan = pipeline.plan else { throw CommandFailure(.failed, "no plan") }
