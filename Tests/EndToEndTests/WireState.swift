@@ -85,6 +85,8 @@ struct WireState {
   /// What the connection's request says of the buckets held; `keepingStaged` goes on inside an interrupted download.
   mutating func beginConnection(keepingStaged: Bool) -> [String: String] {
     if !keepingStaged { staged = committed }
+    // A copy of which nothing came is not told of, and so begins again.
+    staged = staged.filter { $0.value.position != nil }
     announced = [:]
     checkpoint = nil
     isFirstCheckpoint = true
