@@ -222,12 +222,14 @@ extension StreamSession.StateMachine {
       copies[order[cursor]] = copy
       return .announceAgain
     }
+    // Entries replaced since the announced tick are lacking from here on, whether or not another page follows.
+    let isClean = page.bucketLastID == copy.facts.lastID
+    if !isClean { uncleanAt = page.headTick }
     if page.hasMore, let last = page.lastEntryID {
       copy.sent = last
     } else {
       copy.sent = tick.boundary
-      copy.isClean = page.bucketLastID == copy.facts.lastID
-      if !copy.isClean { uncleanAt = page.headTick }
+      copy.isClean = isClean
     }
     copies[order[cursor]] = copy
     return page.lastEntryID == nil ? .skip : .send

@@ -165,6 +165,26 @@ import Testing
     #expect(machine.isComplete)
   }
 
+  @Test func `a page that was read late lacks entries, though it holds the announced last one`() {
+    var machine = Machine(claims: ["b[]": BucketClaim(id: 32, start: 16, survives: true)])
+    _ = machine.announce(tick(2), buckets: [bucket("a[]", last: 21), bucket("b[]", last: 17)])
+    #expect(machine.next() == load("a[]", after: 0, through: 32, start: 32))
+    // Of a[] something before 21 was replaced by tick 4, which the page was read after.
+    #expect(machine.page(page(21, more: true, head: 4, bucketLast: 50)) == .send)
+    #expect(machine.next() == .settle)
+    #expect(machine.settle(followingSince: 2) == .follow)
+    let third = BatchFacts(after: 2, tick: tick(3), buckets: [bucket("b[]", last: 33)])
+    guard case .send(_, complete: false) = machine.batch(third) else {
+      Issue.record("the client would be told that it holds tick 3, and lacks entries of a[]")
+      return
+    }
+    let fourth = BatchFacts(after: 3, tick: tick(4), buckets: [bucket("a[]", last: 50)])
+    guard case .send(_, complete: true) = machine.batch(fourth) else {
+      Issue.record("tick 4 brings what the page lacked")
+      return
+    }
+  }
+
   @Test func `deletions that were forgotten during the download start the bucket over`() {
     var machine = Machine(claims: ["a[]": BucketClaim(id: 16, start: 16, survives: true)])
     _ = machine.announce(tick(2), buckets: [bucket("a[]", last: 21)])
