@@ -36,7 +36,7 @@ package struct PlanCompiler {
       var compiler = DefinitionCompiler(definition: definition, context: self)
       let compiled = compiler.compile()
       self = compiler.context
-      if let compiled { definitions.append(compiled) }
+      if let compiled { add(compiled, at: definition.nameSpan) }
     }
     compileStreams()
     requireDistinctNames()
@@ -48,13 +48,19 @@ package struct PlanCompiler {
       var compiler = StreamCompiler(stream: stream, context: self)
       let compiled = compiler.compile()
       self = compiler.context
-      definitions += compiled.definitions
+      for definition in compiled.definitions { add(definition, at: stream.nameSpan) }
       used.formUnion(compiled.usedQueries)
     }
     for query in rules.sharedQueries {
       check(query)
       if !used.contains(query.name) { report(.unused(query)) }
     }
+  }
+
+  private mutating func add(_ definition: PlanDefinition, at span: SourceSpan) {
+    definitions.append(definition)
+    guard catalog != nil else { return }
+    report(DefinitionLint(definition: definition, sources: sources, span: span).findings)
   }
 
   /// A bucket definition could have the name of a part of a stream.

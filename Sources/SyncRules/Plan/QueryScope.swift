@@ -41,8 +41,8 @@ struct TypedScalar {
   var isClientChosen = false
   /// A column that the table does not have.
   var isMissingColumn = false
-  /// A column of PostgreSQL's type `numeric`, standing alone.
-  var isNumericColumn = false
+  /// The column, as the catalog has it, that stands alone.
+  var column: CatalogColumn?
 
   static func authenticated(_ expression: PlanExpression) -> TypedScalar {
     TypedScalar(expression: expression, homes: [.request], isAuthenticated: true)
@@ -65,7 +65,7 @@ struct TypedScalar {
     var copy = self
     copy.expression = expression
     copy.isMissingColumn = false
-    copy.isNumericColumn = false
+    copy.column = nil
     return copy
   }
 

@@ -85,7 +85,7 @@ extension ScalarTyper {
     let conversion = ValueConversion(column.type, options: options)
     return TypedScalar(
       expression: .column(name: name, conversion), homes: homes,
-      isNumericColumn: column.type.base.name == "numeric")
+      column: column)
   }
 
   private mutating func call(_ call: FunctionCall) throws(Diagnostic) -> TypedScalar {
@@ -139,13 +139,8 @@ extension ScalarTyper {
         remedy: "compare their hex()", at: span)
     }
     for (one, other) in [(left, right), (right, left)] {
-      guard one.isNumericColumn, case .column(let name, _) = one.expression,
-        [.integer, .real].contains(other.expression.valueClass)
-      else { continue }
-      warn(
-        .warning(
-          .warnNumeric, "\(name) is numeric and therefore text: it never equals a number",
-          remedy: "write CAST(\(name) AS real)", at: span))
+      let lint = ComparisonLint(comparison: comparison, column: one, constant: other)
+      if let finding = lint.finding(at: span) { warn(finding) }
     }
     if comparison == .notEqual, isUnequalToNull {
       return both.with(.not(.compare(.equal, left.expression, right.expression)))
