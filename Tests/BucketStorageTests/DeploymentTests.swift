@@ -71,6 +71,34 @@ import Testing
     }
   }
 
+  @Test func `tables that were never analysed are counted or judged by their size`() async throws {
+    try await withStage(
+      "CREATE TABLE todos (id int PRIMARY KEY, list_id int, title text) WITH (autovacuum_enabled = false); "
+        + "CREATE TABLE parts (id int PRIMARY KEY, list_id int) PARTITION BY RANGE (id); "
+        + "CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (MAXVALUE) WITH (autovacuum_enabled = false); "
+        + "INSERT INTO todos SELECT i, 1, 't' FROM generate_series(1, 3) i; "
+        + "INSERT INTO parts SELECT i, 1 FROM generate_series(1, 40000) i", nil
+    ) { stage in
+      let parts = TestRules.table("parts", key: [TestRules.column("id", "int4")])
+      let rules = TestRules.rules([
+        Self.kept,
+        TestRules.definition("parts", table: parts, bucket: "'[]'", data: "'{}'"),
+      ])
+      let plan = try await stage.deployer.plan(rules)
+      #expect(plan.definitions[0].rowsToRead == 3)
+      // PostgreSQL guesses the rows from the pages; it knows how wide integers are.
+      #expect((20_000...80_000).contains(plan.definitions[1].rowsToRead))
+      let toRead = Mutex<[Int64]>([])
+      try await stage.deployer.deploy(rules, source: "") { progress in
+        if progress.stage == .building { toRead.withLock { $0.append(progress.rowsToRead) } }
+      }
+      #expect(toRead.withLock { $0.allSatisfy { $0 >= 20_000 } })
+      let statistics = try await stage.app.query(
+        "SELECT max(reltuples) FROM pg_class WHERE relname IN ('todos', 'parts', 'part')")
+      #expect(statistics.string(0, 0) == "-1")
+    }
+  }
+
   @Test func `the same rules again change nothing`() async throws {
     try await withStage { stage in
       let before = try await stage.store.checkpoint(for: RequestContext(claimsJSON: #"{"list":1}"#))

@@ -65,6 +65,7 @@ package struct Deployer: Sendable {
     _ rules: CompiledRules, source: String,
     progress: @Sendable (DeploymentProgress) -> Void = { _ in }
   ) async throws {
+    let expected = try await plan(rules).definitions.reduce(0) { $0 + $1.rowsToRead }
     let generation = try await register(rules, source: source, progress: progress)
     let watch = FailureWatch(observer)
     let sequencer = Sequencer(
@@ -72,7 +73,8 @@ package struct Deployer: Sendable {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await sequencer.run() }
       do {
-        try await wait(for: generation, watching: watch, progress: progress)
+        try await wait(
+          for: generation, expected: expected, watching: watch, progress: progress)
       } catch {
         group.cancelAll()
         throw error
@@ -111,7 +113,7 @@ package struct Deployer: Sendable {
   }
 
   private func wait(
-    for generation: Int64, watching watch: FailureWatch,
+    for generation: Int64, expected: Int64, watching watch: FailureWatch,
     progress: @Sendable (DeploymentProgress) -> Void
   ) async throws {
     try await withConnection { connection in
@@ -120,35 +122,32 @@ package struct Deployer: Sendable {
         let result = try await connection.query(
           """
           SELECT g.state, coalesce(sum(m.rows_read), 0)::bigint,
-            coalesce(sum(m.expected), 0)::bigint,
             (SELECT string_agg(s.problem, ' ') FROM sluice.suspensions s
               JOIN sluice.definitions d ON d.id = s.definition AND d.state = 'building'),
             (SELECT string_agg(DISTINCT s.remedy, ' ') FROM sluice.suspensions s
               JOIN sluice.definitions d ON d.id = s.definition AND d.state = 'building')
           FROM sluice.generations g LEFT JOIN (
-            SELECT q.rows_read, greatest(c.reltuples, q.rows_read) AS expected
-            FROM (SELECT definition, source, rows_read FROM sluice.queries
-              UNION ALL SELECT definition, source, rows_read FROM sluice.lookups) q
+            SELECT q.rows_read FROM (SELECT definition, rows_read FROM sluice.queries
+              UNION ALL SELECT definition, rows_read FROM sluice.lookups) q
             JOIN sluice.definitions d ON d.id = q.definition AND d.state = 'building'
-            JOIN sluice.sources s ON s.id = q.source
-            LEFT JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', s.schema, s.name))
           ) m ON g.state = 'building'
           WHERE g.id = $1::bigint GROUP BY g.state
           """, [.integer(generation)])
-        let (read, expected) = (result.firstInt(1) ?? 0, result.firstInt(2) ?? 0)
+        let read = result.firstInt(1) ?? 0
+        let toRead = max(expected, read)
         switch result.firstString(0) {
         case "active":
           progress(
             DeploymentProgress(
-              stage: .active, generation: generation, rowsRead: read, rowsToRead: expected))
+              stage: .active, generation: generation, rowsRead: read, rowsToRead: toRead))
           return
         case "building":
-          if let problem = result.firstString(3) {
-            throw StorageError(.suspended, problem, hint: result.firstString(4))
+          if let problem = result.firstString(2) {
+            throw StorageError(.suspended, problem, hint: result.firstString(3))
           }
           progress(
             DeploymentProgress(
-              stage: .building, generation: generation, rowsRead: read, rowsToRead: expected))
+              stage: .building, generation: generation, rowsRead: read, rowsToRead: toRead))
         default:
           throw StorageError(
             .superseded, "another deployment took this one's place before it was in force")

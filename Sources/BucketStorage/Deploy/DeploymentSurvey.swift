@@ -1,3 +1,4 @@
+internal import Foundation
 internal import Postgres
 internal import SQLGeneration
 
@@ -65,14 +66,13 @@ struct DeploymentSurvey {
     for table in rules.tables {
       let result = try await connection.query(
         """
-        SELECT greatest(sum(c.reltuples), 0)::bigint, NOT EXISTS (
+        SELECT NOT EXISTS (
           SELECT FROM sluice.sources s WHERE s.schema = $1::text AND s.name = $2::text)
-        FROM pg_class c WHERE c.oid = to_regclass(format('%I.%I', $1::text, $2::text))
         """, [.text(table.schema), .text(table.name)])
-      estimates.append(result.firstInt(0) ?? 0)
+      estimates.append(try await rows(of: table))
       tables.append(
         DeploymentPlan.Table(
-          schema: table.schema, name: table.name, isNew: result.firstBool(1) ?? true))
+          schema: table.schema, name: table.name, isNew: result.firstBool(0) ?? true))
     }
     var definitions = rules.definitions.map { definition in
       let old = held.removeValue(forKey: definition.name)
@@ -90,5 +90,39 @@ struct DeploymentSurvey {
           name: name, change: .removed, buckets: old.buckets, rows: old.rows, rowsToRead: 0))
     }
     return DeploymentPlan(definitions: definitions, tables: tables)
+  }
+
+  /// Tables with more rows are not counted.
+  static let countLimit: Int64 = 10_000
+
+  /// The rows of a table: counted when they are few, else as the planner estimates them. Its statistics
+  /// alone say nothing of a table that was never analysed; the planner goes by its size then.
+  private func rows(of table: CompiledTable) async throws -> Int64 {
+    let name = SQLIdentifier(schema: table.schema, name: table.name)
+    let counted = try await connection.query(
+      "SELECT count(*) FROM (SELECT FROM \(name) LIMIT \(Self.countLimit + 1)) r")
+    let count = counted.firstInt(0) ?? 0
+    guard count > Self.countLimit else { return count }
+    let explained = try await connection.query("EXPLAIN (FORMAT JSON) SELECT FROM \(name)")
+    let text = explained.firstString(0) ?? "[]"
+    let plans = try JSONDecoder().decode([Explained].self, from: Data(text.utf8))
+    return max(count, plans.first.map { Int64($0.plan.rows) } ?? 0)
+  }
+}
+
+/// What is read of PostgreSQL's `EXPLAIN (FORMAT JSON)`.
+private struct Explained: Decodable {
+  struct Plan: Decodable {
+    let rows: Double
+
+    enum CodingKeys: String, CodingKey {
+      case rows = "Plan Rows"
+    }
+  }
+
+  let plan: Plan
+
+  enum CodingKeys: String, CodingKey {
+    case plan = "Plan"
   }
 }
