@@ -293,21 +293,6 @@ with Gateway() as gateway:
         report(f"UPDATE of {count:,} rows with capture", count / captured, "the same without capture", count / limit, "rows/s")
         report("the tick that takes them", count / tick, "the UPDATE without capture", count / limit, "rows/s")
 
-    if wanted("capture"):
-        for label, statement in (
-                ("single-row updates, 4 clients", "\\set k random(1, {rows})\nUPDATE {table} SET n = n + 1 WHERE id = :k;\n"),
-                ("single-row inserts, 4 clients", "INSERT INTO {table} VALUES (nextval('numbers'), 0, 't', 'o', 'b');\n")):
-            rates = {}
-            execute(f"CREATE SEQUENCE IF NOT EXISTS numbers START {rows + 1}")
-            for table in ("plain", "items", "plain", "items"):
-                with open(work + "/pgbench.sql", "w") as file:
-                    file.write(statement.format(rows=rows, table=table))
-                done = subprocess.run(["pgbench", "-n", "-c", "4", "-j", "1", "-T", str(max(3, options.seconds // 2)), "-f", work + "/pgbench.sql",
-                                       "bench"], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL, env=environment)
-                rate = float(next(l for l in done.stdout.splitlines() if l.startswith("tps")).split()[2])
-                rates[table] = max(rates.get(table, 0), rate)
-            report(label + ", captured", rates["items"], "the same, not captured", rates["plain"], "/s")
-
     if wanted("memory"):
         before = gateway.resident()
         for _ in range(5):
@@ -321,3 +306,44 @@ with Gateway() as gateway:
         note("memory of the gateway", f"{before:.0f} MB; after 5 more first syncs {after:.0f} MB; with 20 readers that stopped {held:.0f} MB")
         if wanted("sqlite"):
             note("memory of the replica at its peak", f"{client_peak:.0f} MB")
+
+# Capture alone, without a gateway that shares the machine: the same statements on a table with triggers, on one without, and on one whose
+# triggers do nothing, which is the least that any capture by triggers costs. In turns, so that all see the same machine; the medians count.
+if wanted("capture"):
+    count = min(100_000, rows)
+    execute("""
+        CREATE TABLE hollow (LIKE items INCLUDING ALL);
+        INSERT INTO hollow SELECT * FROM plain;
+        CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER i AFTER INSERT ON hollow REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION nothing();
+        CREATE TRIGGER u AFTER UPDATE ON hollow REFERENCING OLD TABLE AS o NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION nothing();
+        CREATE SEQUENCE numbers START 10000001;
+    """)
+    with closing(connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE")
+
+    def single(statement):
+        def rate(table):
+            with open(work + "/pgbench.sql", "w") as file:
+                file.write(statement.format(rows=count, table=table))
+            done = subprocess.run(["pgbench", "-n", "-M", "prepared", "-c", "4", "-j", "1", "-T", "2", "-f", work + "/pgbench.sql", "bench"],
+                                  capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL, env=environment)
+            return float(next(l for l in done.stdout.splitlines() if l.startswith("tps")).split()[2])
+        return rate
+
+    def bulk(statement):
+        return lambda table: count / timed(lambda: execute(statement.format(rows=count, table=table)))
+
+    for label, unit, rate in (
+            ("single-row UPDATE, 4 clients", "/s", single("\\set k random(1, {rows})\nUPDATE {table} SET n = n + 1 WHERE id = :k;\n")),
+            ("single-row INSERT, 4 clients", "/s", single("INSERT INTO {table} VALUES (nextval('numbers'), 0, 't', 'o', 'b');\n")),
+            (f"UPDATE of {count:,} rows", "rows/s", bulk("UPDATE {table} SET n = n + 1 WHERE id <= {rows}")),
+            (f"INSERT of {count:,} rows", "rows/s",
+             bulk("INSERT INTO {table} SELECT nextval('numbers'), 0, 't', 'o', 'b' FROM generate_series(1, {rows})"))):
+        rates = {"plain": [], "hollow": [], "items": []}
+        for _ in range(max(3, options.seconds // 2)):
+            for table, found in rates.items():
+                found.append(rate(table))
+        median = {table: sorted(found)[len(found) // 2] for table, found in rates.items()}
+        report(label + ", captured", median["items"], "without triggers", median["plain"], unit)
+        report(label + ", empty triggers", median["hollow"], "without triggers", median["plain"], unit)
