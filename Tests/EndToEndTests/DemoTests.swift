@@ -18,7 +18,7 @@ extension EndToEnd {
       let demo = try ChildProcess(
         "sluice", ["demo", "--database", database.connectionString, "--listen", "127.0.0.1:0"],
         outputFile: file)
-      try await eventually("the demo serves", within: 120) {
+      try await eventually("the demo serves", within: 300) {
         guard demo.isRunning else {
           throw Expired(what: "the demo ended: \(demo.output)", seconds: 0)
         }
