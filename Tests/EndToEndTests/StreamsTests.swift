@@ -111,6 +111,31 @@ extension EndToEnd {
       }
     }
 
+    @Test("why and explain follow a chain, and say where it ends for somebody")
+    func why() async throws {
+      try await Stage.set(schema: Self.schema, rules: Self.example()) { stage in
+        let configuration = ["--config", stage.gateway.configuration.path]
+        let subscription = ["--subscribe", "project?project=p1"]
+        // Comment 3 is of p1, of the first organisation, whose member is ann.
+        func why(_ user: String) async throws -> (Int32, String) {
+          let result = try await run(
+            "sluice",
+            ["why", "--row", "comments/c3", "--user", user] + subscription + configuration)
+          return (result.status, result.output + result.error)
+        }
+        let (held, reason) = try await why("ann")
+        #expect(held == 0 && reason.contains(#"project|0["p1"]"#), "\(reason)")
+        let (refused, hindrance) = try await why("bob")
+        #expect(refused == 1 && hindrance.contains("may not hold it"), "\(hindrance)")
+        let explained = try await run(
+          "sluice", ["explain", "--user", "ann"] + subscription + configuration)
+        #expect(explained.status == 0, "\(explained.output)\(explained.error)")
+        #expect(
+          explained.output.contains(#"project|0["p1"]  priority 3  40 rows  by subscription 1"#),
+          "\(explained.output.suffix(1500))")
+      }
+    }
+
     private static let lists = """
       config: { edition: 3 }
       streams:

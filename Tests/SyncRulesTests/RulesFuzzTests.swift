@@ -19,8 +19,18 @@ import Testing
   private static let pieces = [
     "(", ")", "'", "\"", ":", "- ", "\n", "\n  ", "|", ">", "\\", "&a ", "*a", "!x ", "{", "}", "[",
     "]", ",", "SELECT", "FROM", "WHERE", "IN", "NOT", "AND", "::", "->>", "CASE", "bucket.", "--",
-    "/*", "\u{0}", "\u{85}", "\u{2028}", "😀", "\r", "\t", "e'\\", "$1", "%", "#", "?", "config",
+    "/*", "auth.user_id()", "json_each(", " AND t.o = ", " IN (SELECT o FROM z)", "t, z",
+    "\u{0}", "\u{85}", "\u{2028}", "😀", "\r", "\t", "e'\\", "$1", "%", "#", "?", "config",
   ]
+
+  private static let catalog = Catalog(
+    tables: ["t", "z"].map { name in
+      CatalogTable(
+        schema: "public", name: name,
+        columns: ["id", "o", "u", "x", "n", "name"].map {
+          CatalogColumn(name: $0, type: .builtIn("text"))
+        }, key: ["id"])
+    })
 
   private static func mutated(_ text: String, _ generator: inout Generator) -> String {
     var scalars = Array(text.unicodeScalars)
@@ -44,14 +54,21 @@ import Testing
   func mutations() throws {
     let seed = UInt64.random(in: 0...UInt64.max)
     var generator = Generator(state: seed)
-    let cases = ValidationCaseTests.cases.rejects.map(\.rules)
+    let streams = StreamCompilerTests.findings.map { finding in
+      let query = finding.query.filter { $0 != "⟦" && $0 != "⟧" }
+        .replacing("tasks", with: "t").replacing("teams", with: "z")
+      return "config: {edition: 3}\nstreams:\n  s:\n    with: {mine: SELECT o AS team FROM z}\n"
+        + "    query: |\n      \(query)\n"
+    }
+    let cases = ValidationCaseTests.cases.rejects.map(\.rules) + streams
     let clock = ContinuousClock()
     for _ in 0..<3000 {
       let text = Self.mutated(cases.randomElement(using: &generator)!, &generator)
       let start = clock.now
       let (rules, diagnostics) = RulesReader.read(text, fileName: "rules.yaml")
       let comment: Comment = "seed \(seed): \(text)"
-      let compiled = rules.map { PlanCompiler.compile($0, nil).diagnostics } ?? []
+      let catalog = Bool.random(using: &generator) ? Self.catalog : nil
+      let compiled = rules.map { PlanCompiler.compile($0, catalog).diagnostics } ?? []
       #expect(clock.now - start < .seconds(10), comment)
       #expect(rules != nil || diagnostics.hasErrors, comment)
       for span in (diagnostics + compiled).compactMap(\.span) {

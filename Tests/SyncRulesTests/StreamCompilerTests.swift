@@ -75,9 +75,9 @@ import Testing
       "SELECT id FROM tasks WHERE owner = auth.user_id() OR open = '1' OR helper = auth.user_id() "
         + "OR team IS NULL")
     #expect(all.count == 2)
-    // By the row alone: one branch. By the user: two ways into the same bucket.
-    #expect(all.map { $0.grants[0].outputs.count } == [0, 1])
-    #expect(all.map { $0.queries.map(\.branches.count) } == [[1], [2]])
+    // By the user: two ways into the same bucket. By the row alone: one.
+    #expect(all.map { $0.grants[0].outputs.count } == [1, 0])
+    #expect(all.map { $0.queries.map(\.branches.count) } == [[2], [1]])
   }
 
   @Test func `a column that two things are equal to is one place, where both must agree`() throws {
@@ -92,6 +92,36 @@ import Testing
     let all = try definitions("SELECT id, logs.table_suffix() AS year FROM \"log_%\" AS logs")
     #expect(all.count == 1)
     #expect(all.first?.queries.map(\.columns.last?.value) == [.text("2024"), .text("2025")])
+  }
+
+  @Test func `a wildcard that is looked up is a way for each table to the same bucket`() throws {
+    let all = try definitions(
+      "SELECT id FROM tasks WHERE id IN (SELECT l.line FROM \"log_%\" AS l "
+        + "WHERE l.id = auth.user_id())")
+    #expect(all.map(\.lookups.count) == [2])
+    #expect(
+      all.map { $0.grants.map(\.steps) } == [
+        [[.lookup(0, key: [.userID])], [.lookup(1, key: [.userID])]]
+      ])
+    #expect(all.map(\.queries.count) == [1])
+  }
+
+  @Test func `the rows may come through a subquery in FROM or a query of with`() throws {
+    let compiled = try compile(
+      """
+      with:
+        opened: SELECT id, team AS group_id FROM tasks WHERE open = '1'
+      streams:
+        s:
+          queries:
+            - SELECT * FROM opened WHERE group_id = auth.parameter('team')
+            - SELECT s.a AS id FROM (SELECT id, org FROM teams) AS s (a, b) WHERE s.b = auth.user_id()
+      """)
+    #expect(compiled.diagnostics == [])
+    let queries = try #require(compiled.plan).definitions.flatMap(\.queries)
+    #expect(queries.map(\.outputName) == ["tasks", "teams"])
+    #expect(queries.map { $0.columns.map(\.name) } == [["id", "group_id"], ["id"]])
+    #expect(queries[0].branches.map(\.conditions.count) == [1])
   }
 
   @Test func `a hundred alternatives are accepted, and one more is not`() throws {

@@ -39,7 +39,8 @@ indirect enum StreamCondition {
     }
   }
 
-  /// An OR in which the alternatives about one home are one value: they need no bucket of their own.
+  /// An OR in which the alternatives about one home are one value: they need no bucket of their own. It
+  /// comes last, so that one more of them does not renumber the others' buckets.
   static func either(_ conditions: [StreamCondition]) -> StreamCondition {
     var others: [StreamCondition] = []
     var values: [TypedScalar] = []
@@ -61,7 +62,7 @@ indirect enum StreamCondition {
       values[index] = values[index].joined(with: scalar)
         .with(.or(values[index].expression, scalar.expression))
     }
-    let alternatives = values.map { StreamCondition.scalar($0) } + others
+    let alternatives = others + values.map { StreamCondition.scalar($0) }
     return alternatives.count == 1 ? alternatives[0] : .any(alternatives)
   }
 }

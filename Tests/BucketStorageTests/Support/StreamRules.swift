@@ -1,7 +1,7 @@
 import SQLGeneration
 import SyncRules
 
-/// Streams as the compiler would plan them: tasks of boards.
+/// Streams of tasks of boards.
 enum StreamRules {
   static let tables = """
     CREATE TABLE members (person text, org text, PRIMARY KEY (person, org));
@@ -10,72 +10,45 @@ enum StreamRules {
     CREATE TABLE tasks (id text PRIMARY KEY, board text, title text);
     """
 
+  private static let text = """
+    config: { edition: 3 }
+    streams:
+      mine:
+        auto_subscribe: true
+        priority: 2
+        query: |
+          SELECT * FROM tasks WHERE board IN (SELECT boards.id FROM boards, projects, members
+            WHERE boards.project = projects.id AND projects.org = members.org
+              AND members.person = auth.user_id())
+      board:
+        accept_potentially_dangerous_queries: true
+        query: SELECT * FROM tasks WHERE board = subscription.parameter('board')
+      boards:
+        accept_potentially_dangerous_queries: true
+        query: SELECT * FROM tasks WHERE board IN subscription.parameter('boards')
+      staff:
+        query: SELECT * FROM projects WHERE auth.user_id() IN (SELECT person FROM members WHERE org > 'o')
+    """
+
   /// `mine`: the tasks of every board of a project of an organisation of the user's, for everyone.
-  /// `board`: those of `subscription.parameter('board')`. `boards`: those of each element of
-  /// `subscription.parameter('boards')`.
-  static let rules = SQLGenerator.compile(
-    SyncPlan(
-      sources: [
-        source("members", key: ["person", "org"]), source("projects"), source("boards"),
-        source("tasks"),
-      ],
-      definitions: [
-        stream(
-          "mine", isDefault: true, priority: 2,
-          lookups: [
-            lookup(0, by: "person", gives: "org"), lookup(1, by: "org", gives: "id"),
-            lookup(2, by: "project", gives: "id"),
-          ],
-          steps: [
-            .lookup(0, key: [.userID]), .lookup(1, key: [.found(step: 0, value: 0)]),
-            .lookup(2, key: [.found(step: 1, value: 0)]),
-          ], output: .found(step: 2, value: 0)),
-        stream(
-          "board", isDefault: false, priority: 3,
-          output: .member(.subscription, path: ["board"], asValue: true, legacyNull: false)),
-        stream(
-          "boards", isDefault: false, priority: 3,
-          steps: [
-            .elements(
-              PlanElements(
-                .member(.subscription, path: ["boards"], asValue: false, legacyNull: false)))
-          ], output: .elementValue(0)),
-      ]))
+  /// `board`, `boards`: those of the boards that the subscription names. `staff`: all projects, for whoever
+  /// is a member of anything.
+  static let rules: CompiledRules = {
+    let (rules, _) = RulesReader.read(text, fileName: "rules.yaml")
+    guard let rules, let plan = PlanCompiler.compile(rules, catalog).plan else {
+      fatalError("the streams of the tests do not compile")
+    }
+    return SQLGenerator.compile(plan)
+  }()
 
-  private static func source(_ name: String, key: [String] = ["id"]) -> PlanSource {
-    PlanSource(
-      schema: "public", name: name,
-      key: key.map {
-        PlanKeyColumn(name: $0, typeSchema: "pg_catalog", typeName: "text", form: .exact)
-      })
-  }
-
-  private static func column(_ name: String) -> PlanExpression {
-    .column(name: name, .text(plain: false))
-  }
-
-  private static func lookup(_ source: Int, by key: String, gives value: String) -> PlanLookup {
-    PlanLookup(
-      source: source, branches: [PlanBranch(parts: [[column(key)]], conditions: [])],
-      values: [column(value)])
-  }
-
-  private static func stream(
-    _ name: String, isDefault: Bool, priority: Int, lookups: [PlanLookup] = [],
-    steps: [PlanGrant.Step] = [], output: PlanExpression
-  ) -> PlanDefinition {
-    PlanDefinition(
-      name: "\(name)|0", stream: PlanStream(name: name, isDefault: isDefault), priority: priority,
-      parameters: ["board"],
-      queries: [
-        PlanQuery(
-          source: 3, outputName: "tasks",
-          columns: ["id", "board", "title"].map { .init(name: $0, value: column($0)) },
-          branches: [PlanBranch(parts: [[column("board")]], conditions: [])])
-      ],
-      lookups: lookups,
-      grants: [
-        PlanGrant(priority: priority, conditions: [], steps: steps, outputs: [[output]])
-      ])
-  }
+  private static let catalog = Catalog(
+    tables: [
+      ("members", ["person", "org"], ["person", "org"]), ("projects", ["id", "org"], ["id"]),
+      ("boards", ["id", "project"], ["id"]), ("tasks", ["id", "board", "title"], ["id"]),
+    ].map { name, columns, key in
+      CatalogTable(
+        schema: "public", name: name,
+        columns: columns.map { CatalogColumn(name: $0, type: .builtIn("text"), notNull: true) },
+        key: key)
+    })
 }
