@@ -70,9 +70,7 @@ private struct DefinitionGenerator {
 
   private func lookup(_ ordinal: Int, _ lookup: PlanLookup) -> CompiledLookup {
     var writer = BranchWriter()
-    let values = lookup.values.map {
-      "coalesce(\(writer.expressions.value($0).asKey), 'null')"
-    }
+    let values = lookup.values.map { Self.element(writer.expressions.value($0)) }
     let branches = writer.write(lookup.branches) { key in [key, BranchWriter.array(values)] }
     var hash = ContentHash()
     hash.add([plan.version, HelperFunctions.version])
@@ -82,6 +80,12 @@ private struct DefinitionGenerator {
       ordinal: ordinal, table: lookup.source, contentHash: hash.text,
       source: tables[lookup.source], branches: branches,
       columns: columns(of: lookup.source, and: writer))
+  }
+
+  /// A value in the JSON array of a lookup's row. JSON has no NaN and no infinity, which match nothing.
+  private static func element(_ value: SQLValue) -> String {
+    guard value.form == .real else { return "coalesce(\(value.asKey), 'null')" }
+    return "CASE WHEN abs(\(value.sql)) < 'Infinity' THEN \(value.asKey) ELSE 'null' END"
   }
 
   private func columns(of source: Int, and writer: BranchWriter) -> [String] {

@@ -96,6 +96,28 @@ import Testing
       rules: "auth.parameter('lead') IN auth.parameter('teams')",
       sql: "r.c -> 'teams' ? (r.c ->> 'lead')"),
     Atom(rules: "auth.parameter('rank') > 1", sql: "(r.c ->> 'rank')::int > 1", isNegatable: true),
+    Atom(
+      rules: "tasks.team IN (SELECT value FROM json_each(auth.parameter('teams')))",
+      sql: "r.c -> 'teams' ? t.team"),
+    Atom(
+      rules: "auth.parameter('lead') IN (SELECT team FROM members WHERE person = auth.user_id())",
+      sql: "r.c ->> 'lead' IN (SELECT m.team FROM members m WHERE m.person = r.c ->> 'sub')"),
+    Atom(rules: "tasks.n = auth.parameter('rank')", sql: "t.n = (r.c ->> 'rank')::int"),
+    Atom(rules: "tasks.n + 1 = auth.parameter('rank')", sql: "t.n + 1 = (r.c ->> 'rank')::int"),
+    Atom(
+      rules: "tasks.n IN auth.parameter('ids')",
+      sql: "t.n IN (SELECT i::int FROM jsonb_path_query(r.c -> 'ids', "
+        + "CASE jsonb_typeof(r.c -> 'ids') WHEN 'object' THEN '$.*' ELSE '$[*]' END::jsonpath) i)"),
+    Atom(
+      rules: "upper(tasks.owner) IN (SELECT upper(m.person) FROM members AS m "
+        + "WHERE m.team = auth.parameter('lead'))",
+      sql: "upper(t.owner) IN (SELECT upper(m.person) FROM members m WHERE m.team = r.c ->> 'lead')"
+    ),
+    Atom(
+      rules: "tasks.n IN (SELECT CASE WHEN m.active THEN 1 WHEN m.team = 'k1' THEN 4 END "
+        + "FROM members AS m WHERE m.person IN ARRAY[auth.user_id(), 'cy'])",
+      sql: "t.n IN (SELECT CASE WHEN m.active THEN 1 WHEN m.team = 'k1' THEN 4 END "
+        + "FROM members m WHERE m.person IN (r.c ->> 'sub', 'cy'))"),
     Atom(rules: "tasks.shared", sql: "t.shared", isNegatable: true),
     Atom(rules: "tasks.n IN ARRAY[1, 2, 3]", sql: "t.n IN (1, 2, 3)", isNegatable: true),
     Atom(rules: "tasks.n IN '[2, 4]'", sql: "t.n IN (2, 4)", isNegatable: true),
@@ -147,10 +169,26 @@ import Testing
   }
 
   private static let claims = [
-    #"{"sub":"ann","teams":["k1","k3"],"orgs":["o2"],"lead":"k1","rank":2}"#,
-    #"{"sub":"bob","teams":[],"orgs":["o1","o1"],"lead":"k4","rank":1}"#,
+    #"{"sub":"ann","teams":["k1","k3"],"orgs":["o2"],"lead":"k1","rank":2,"ids":[1,9]}"#,
+    #"{"sub":"bob","teams":[],"orgs":["o1","o1"],"lead":"k4","rank":1,"ids":{"a":3}}"#,
     #"{"sub":"cy","teams":["k2"],"lead":null}"#,
     "{}",
+  ]
+
+  /// What stands in FROM beside the tasks, with what it demands.
+  private static let sources = [
+    Atom(rules: "", sql: ""), Atom(rules: "", sql: ""),
+    Atom(
+      rules: " JOIN members AS m ON m.team = tasks.team AND m.person = auth.user_id()",
+      sql: " JOIN public.members x ON x.team = t.team AND x.person = r.c ->> 'sub'"),
+    Atom(
+      rules: ", json_each(tasks.tags) AS e JOIN staff AS s ON s.person = e.value",
+      sql: " JOIN LATERAL jsonb_array_elements_text(t.tags) e ON true "
+        + "JOIN public.staff s ON s.person = e"),
+    Atom(
+      rules: ", mine JOIN teams ON teams.id = mine.team",
+      sql: " JOIN public.members x ON x.person = r.c ->> 'sub' "
+        + "JOIN public.teams y ON y.id = x.team"),
   ]
 
   @Test func `who sees what is what PostgreSQL's own joins give`() async throws {
@@ -164,6 +202,7 @@ import Testing
         "SET search_path = public; \(Self.schema) \(Self.rows(&random)) RESET search_path")
       for _ in 0..<120 {
         let condition = Self.condition(3, &random)
+        let source = Self.sources.randomElement(using: &random)!
         let rules = """
           config: { edition: 3 }
           with:
@@ -171,7 +210,7 @@ import Testing
           streams:
             s:
               auto_subscribe: true
-              query: SELECT id, n FROM tasks WHERE \(condition.rules)
+              query: SELECT tasks.id, tasks.n FROM tasks\(source.rules) WHERE \(condition.rules)
           """
         let (read, _) = RulesReader.read(rules, fileName: "rules.yaml")
         let (plan, diagnostics) = PlanCompiler.compile(try #require(read), Self.catalog())
@@ -184,12 +223,12 @@ import Testing
           let visible = try await visible(compiled, claims, connection)
           let expected = try await connection.query(
             """
-            SELECT t.id::text FROM public.tasks t, (SELECT $1::jsonb AS c) r
+            SELECT t.id::text FROM (SELECT $1::jsonb AS c) r CROSS JOIN public.tasks t\(source.sql)
             WHERE \(Self.qualified(condition.sql))
             """, [.text(claims)])
           #expect(
             visible == Set((0..<expected.rowCount).compactMap { expected.string($0, 0) }),
-            "seed \(seed), \(claims): \(condition.rules)")
+            "seed \(seed), \(claims): \(source.rules) \(condition.rules)")
           compared += 1
           seen += visible.count
         }
@@ -250,5 +289,43 @@ import Testing
       }
     }
     return visible
+  }
+
+  @Test func `a looked-up value that JSON cannot hold leads nowhere`() async throws {
+    try await withDatabase { database in
+      let connection = try await database.connectForEvaluation()
+      try await connection.execute(
+        """
+        CREATE TABLE public.marks (id int PRIMARY KEY, person text, mark float8);
+        CREATE TABLE public.papers (id int PRIMARY KEY, mark float8);
+        INSERT INTO public.marks VALUES (1, 'ann', 'NaN'), (2, 'ann', 'Infinity'), (3, 'ann', 2),
+          (4, 'ann', 0.5), (5, 'bob', NULL);
+        INSERT INTO public.papers VALUES (1, 'NaN'), (2, '-Infinity'), (3, 2), (4, 0.5), (5, NULL);
+        """)
+      let real = CatalogType.builtIn("float8")
+      let catalog = Catalog(
+        tables: [("marks", ["person"]), ("papers", [])].map { name, texts in
+          CatalogTable(
+            schema: "public", name: name,
+            columns: [CatalogColumn(name: "id", type: .builtIn("int4"))]
+              + texts.map { CatalogColumn(name: $0, type: .builtIn("text")) }
+              + [CatalogColumn(name: "mark", type: real)], key: ["id"])
+        })
+      let rules = """
+        config: { edition: 3 }
+        streams:
+          s:
+            auto_subscribe: true
+            query: |
+              SELECT id FROM papers
+              WHERE mark IN (SELECT mark FROM marks WHERE person = auth.user_id())
+        """
+      let (read, _) = RulesReader.read(rules, fileName: "rules.yaml")
+      let plan = PlanCompiler.compile(try #require(read), catalog).plan
+      let compiled = SQLGenerator.compile(try #require(plan))
+      try await materialise(compiled, connection)
+      #expect(try await visible(compiled, #"{"sub":"ann"}"#, connection) == ["3", "4"])
+      #expect(try await visible(compiled, #"{"sub":"bob"}"#, connection) == [])
+    }
   }
 }
