@@ -127,11 +127,14 @@ package struct CompiledQuery: Codable, Sendable, Equatable {
   package var branches: [CompiledBranch]
   /// The columns of the table that it reads, those of the key included.
   package var columns: [String]
+  /// The instants, as SQL over the row `s`, at which a row may come out otherwise without being changed.
+  package var moments: [String]
 
   package init(
     ordinal: Int, table: Int, outputName: String, contentHash: String, usesSubkey: Bool,
-    source: CompiledTable, branches: [CompiledBranch], columns: [String]
+    source: CompiledTable, branches: [CompiledBranch], columns: [String], moments: [String] = []
   ) {
+    self.moments = moments
     self.ordinal = ordinal
     self.table = table
     self.outputName = outputName
@@ -168,11 +171,14 @@ package struct CompiledLookup: Codable, Sendable, Equatable {
   package var branches: [CompiledBranch]
   /// The columns of the table that it reads, those of the key included.
   package var columns: [String]
+  /// As in a query.
+  package var moments: [String]
 
   package init(
     ordinal: Int, table: Int, contentHash: String, source: CompiledTable,
-    branches: [CompiledBranch], columns: [String]
+    branches: [CompiledBranch], columns: [String], moments: [String] = []
   ) {
+    self.moments = moments
     self.ordinal = ordinal
     self.table = table
     self.contentHash = contentHash

@@ -9,6 +9,8 @@ struct ExpressionWriter {
   private(set) var guards: [String] = []
   /// The columns that the expressions written so far read.
   private(set) var columns: Set<String> = []
+  /// The instants, as SQL over the row, from which an expression written so far has another value.
+  private(set) var moments: [String] = []
 
   mutating func value(_ expression: PlanExpression) -> SQLValue {
     switch expression {
@@ -43,6 +45,8 @@ struct ExpressionWriter {
     case .isNull(let operand, let negated):
       let test = negated ? "IS NOT NULL" : "IS NULL"
       return SQLValue("(\(value(operand).sql)) \(test)", .boolean)
+    case .moment(let name, let comparison, let seconds):
+      return moment(name, comparison, seconds)
     case .arithmetic(let operation, let left, let right):
       return arithmetic(operation.rawValue, value(left), value(right))
     case .concatenate(let left, let right):
@@ -129,6 +133,22 @@ struct ExpressionWriter {
   }
 
   // MARK: Operators
+
+  /// Compares with the tick's time. Dates and times without a zone are those of UTC, as in the session.
+  private mutating func moment(
+    _ name: String, _ comparison: PlanExpression.Comparison, _ seconds: Int
+  ) -> SQLValue {
+    let instant = "(\(column(name)))::timestamptz"
+    // The clock ticks in microseconds: what holds at the instant itself changes right after it.
+    let holdsAtInstant = comparison == .greaterOrEqual || comparison == .less
+    let turn =
+      "(\(instant) - interval '\(seconds) seconds'"
+      + (holdsAtInstant ? " + interval '1 microsecond')" : ")")
+    if !moments.contains(turn) { moments.append(turn) }
+    return SQLValue(
+      "(\(instant) \(comparison.rawValue) sluice.tick_now() + interval '\(seconds) seconds')",
+      .boolean)
+  }
 
   private func compare(
     _ comparison: PlanExpression.Comparison, _ left: SQLValue, _ right: SQLValue

@@ -65,7 +65,8 @@ private struct DefinitionGenerator {
     return CompiledQuery(
       ordinal: ordinal, table: query.source, outputName: query.outputName,
       contentHash: hash.text, usesSubkey: usesSubkey(query), source: tables[query.source],
-      branches: branches, columns: columns(of: query.source, and: writer))
+      branches: branches, columns: columns(of: query.source, and: writer),
+      moments: writer.expressions.moments)
   }
 
   private func lookup(_ ordinal: Int, _ lookup: PlanLookup) -> CompiledLookup {
@@ -79,7 +80,7 @@ private struct DefinitionGenerator {
     return CompiledLookup(
       ordinal: ordinal, table: lookup.source, contentHash: hash.text,
       source: tables[lookup.source], branches: branches,
-      columns: columns(of: lookup.source, and: writer))
+      columns: columns(of: lookup.source, and: writer), moments: writer.expressions.moments)
   }
 
   /// A value in the JSON array of a lookup's row. JSON has no NaN and no infinity, which match nothing.

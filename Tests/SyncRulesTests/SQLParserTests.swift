@@ -146,6 +146,7 @@ extension Expression {
       return "(\(asValue ? "->>" : "->") \(parts) \(key))"
     case .array: return "(ARRAY \(parts))"
     case .row: return "(ROW \(parts))"
+    case .interval(let text): return "(INTERVAL '\(text)')"
     case .subquery: return "(SELECT)"
     }
   }

@@ -50,6 +50,8 @@ package struct Verifier: Sendable {
       throw StorageError(.notInstalled, "the database has no first tick")
     }
     guard head.generation == active.id else { throw Outdated() }
+    _ = try await connection.query(
+      "SELECT set_config('sluice.now', $1::text, true)", [.text(head.tick.stamp)])
     var report = VerificationReport(tick: head.tick)
     let moved = try await connection.query(
       """

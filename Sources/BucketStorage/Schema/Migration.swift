@@ -14,5 +14,6 @@ package struct Migration: Sendable, Equatable {
     Migration(name: "0007 plain inbox", sql: plainInbox),
     Migration(name: "0008 lenient capture", sql: lenientCapture),
     Migration(name: "0009 search paths", sql: searchPaths),
+    Migration(name: "0010 wakeups", sql: wakeups),
   ]
 }

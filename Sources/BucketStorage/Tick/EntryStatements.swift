@@ -148,12 +148,14 @@ struct EntryStatements {
     """
 }
 
-/// Keys that transactions wrote to the inbox and the last tick did not see.
+/// Keys that transactions wrote to the inbox and the last tick did not see, and those that the clock made
+/// due. Binds: `$1` stamp, or NULL for none that are due, `$3` xmax and `$4` xip of the last tick's snapshot.
 enum CapturedKeys {
   static func sql(source: Int64) -> String {
     "SELECT DISTINCT k.key COLLATE \"C\" AS key FROM sluice.inbox i "
       + "CROSS JOIN LATERAL unnest(i.keys) AS k(key) "
-      + "WHERE i.source = \(source) AND \(InboxRing.window(xmax: "$3", xip: "$4"))"
+      + "WHERE i.source = \(source) AND \(InboxRing.window(xmax: "$3", xip: "$4")) "
+      + "UNION \(WakeupStatements.due(source: source))"
   }
 }
 

@@ -33,6 +33,13 @@ struct BackfillPage: Sendable {
   var target: Target
   /// The last key of the page before.
   var after: String?
+
+  var source: StoredSource {
+    switch target {
+    case .query(let query): query.source
+    case .lookup(let lookup): lookup.source
+    }
+  }
 }
 
 /// What a statement of a tick evaluates.
@@ -97,6 +104,38 @@ struct TickPlan {
           statement: (sql, binds(dirty)),
           part: TickPart(definition: lookup.definition, source: lookup.source.id)))
     }
+    return changes + wakeups
+  }
+
+  /// After everything that was evaluated for the same rows.
+  private var wakeups: [Change] {
+    var changes: [Change] = []
+    for source in rules.sources {
+      let queries = rules.queries.filter {
+        $0.source == source && suspended[$0.definition] == nil
+      }
+      let lookups = rules.lookups.filter {
+        $0.source == source && suspended[$0.definition]?.contains(source.id) != true
+      }
+      let readers = queries.map(\.definition) + lookups.map(\.definition)
+      guard let statements = WakeupStatements(of: source, queries, lookups),
+        let reader = readers.first
+      else { continue }
+      let part = TickPart(definition: reader, source: source.id)
+      let dirty = readers.compactMap { self.dirty(source, of: $0) }
+      if let first = dirty.first {
+        let all: DirtyKeys = dirty.contains(.everything) ? .everything : first
+        changes.append(Change(statement: (statements.update(all), binds(all)), part: part))
+      }
+      guard let page = findings.page, page.source == source else { continue }
+      let after = page.after.map { [PostgresValue.text($0)] } ?? []
+      changes.append(
+        Change(
+          statement: (
+            statements.backfill(first: page.after == nil, limit: backfillLimit),
+            [.text(stamp), .integer(number)] + after
+          ), part: part))
+    }
     return changes
   }
 
@@ -120,7 +159,8 @@ struct TickPlan {
   /// Statements before the changes.
   var opening: [Statement] {
     var statements: [Statement] = [
-      ("SELECT set_config('sluice.last_id', $1::text, true)", [.text("\(firstID)")])
+      ("SELECT set_config('sluice.last_id', $1::text, true)", [.text("\(firstID)")]),
+      ("SELECT set_config('sluice.now', $1::text, true)", [.text(stamp)]),
     ]
     if findings.hasMoved {
       // Ids and transaction ids of the inbox belong to the other history; everything is read again.
@@ -158,7 +198,9 @@ struct TickPlan {
         [
           .integer(number), .text(stamp), .integer(firstID), .integer(generation),
         ]
-      )
+      ),
+      // Whoever reads the clock noted the next turns; nobody may do so any more.
+      (WakeupStatements.forgetDue, [.text(stamp)]),
     ]
     if findings.activates { statements += activation }
     for (source, files) in findings.files.sorted(by: { $0.key < $1.key }) {

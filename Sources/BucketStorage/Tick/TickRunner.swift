@@ -31,6 +31,7 @@ struct TickRunner {
       """
       SELECT EXISTS (SELECT FROM sluice.inbox i
           WHERE \(InboxRing.window(xmax: "$1", xip: "$2")))
+        OR EXISTS (\(WakeupStatements.dueSources))
         OR \(StoredRules.versionSQL) <> $3::text
         OR ($4::boolean AND EXISTS (\(Self.changedFiles(sources: "$5::int[]"))))
       """,
@@ -99,8 +100,13 @@ struct TickRunner {
       ),
       (
         """
-        SELECT i.source, bool_or(i.keys IS NULL) FROM sluice.inbox i
-        WHERE \(InboxRing.window(xmax: "$1", xip: "$2")) GROUP BY i.source
+        SELECT d.source, bool_or(d.is_whole) FROM (
+          SELECT i.source, i.keys IS NULL AS is_whole FROM sluice.inbox i
+          WHERE \(InboxRing.window(xmax: "$1", xip: "$2"))
+          UNION ALL
+          SELECT w.source, false
+          FROM (\(WakeupStatements.dueSources)) w) d
+        GROUP BY d.source
         """, [.text(head.xmax), .text(head.xip)]
       ),
       (Self.changedFiles(sources: "$1::int[]"), [.integerArray(sources)]),

@@ -36,6 +36,7 @@ extension DiagnosticCode {
   package static let castType = DiagnosticCode(rawValue: "RULES_CAST")
   package static let clause = DiagnosticCode(rawValue: "RULES_CLAUSE")
   package static let jsonMember = DiagnosticCode(rawValue: "RULES_JSON_MEMBER")
+  package static let now = DiagnosticCode(rawValue: "RULES_NOW")
   package static let nondeterministic = DiagnosticCode(rawValue: "RULES_NONDETERMINISTIC")
   package static let oneSelect = DiagnosticCode(rawValue: "RULES_ONE_SELECT")
   package static let onlySelect = DiagnosticCode(rawValue: "RULES_ONLY_SELECT")

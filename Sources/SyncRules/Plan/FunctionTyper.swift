@@ -50,6 +50,10 @@ struct FunctionTyper {
             try json(arguments[0]), path: try path(at: 1), asValue: false, legacyNull: false)
         ])
     case "unixepoch", "datetime": return try time(name)
+    case "now":
+      throw .error(
+        .now, "now() can only be compared with a column", remedy: NowExpression.example,
+        at: call.span)
     case "st_asgeojson", "st_astext", "st_x", "st_y":
       throw .error(
         .notCompiled, "\(name)() is not supported by this version",
@@ -65,7 +69,6 @@ struct FunctionTyper {
     "coalesce": "write ifnull(a, b)",
     "substr": "write substring(a, start, length)",
     "json_tree": "write a path with ->>",
-    "now": "compare on the client; rows are evaluated when they change",
   ]
 
   /// The first arguments, with NULL for those that are missing.

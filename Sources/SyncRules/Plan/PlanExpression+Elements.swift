@@ -8,7 +8,7 @@ extension PlanExpression {
     case .elementValue(let element): return .elementValue(number(element))
     case .elementKey(let element): return .elementKey(number(element))
     case .null, .integer, .real, .text, .column, .userID, .claims, .parameters, .tokenParameter,
-      .userParameter, .subscription, .found:
+      .userParameter, .subscription, .found, .moment:
       return self
     case .not(let operand): return .not(renumbered(operand))
     case .and(let left, let right): return .and(renumbered(left), renumbered(right))

@@ -19,7 +19,7 @@ extension PlanExpression {
       .contains(let left, let right):
       left.reads + right.reads
     case .call(_, let arguments): arguments.flatMap(\.reads)
-    case .null, .integer, .real, .text, .column, .elementValue, .elementKey, .found: []
+    case .null, .integer, .real, .text, .column, .moment, .elementValue, .elementKey, .found: []
     }
   }
 }

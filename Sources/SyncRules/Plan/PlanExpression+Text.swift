@@ -22,6 +22,8 @@ extension PlanExpression {
       "\(left.operandText) \(comparison.rawValue) \(right.operandText)"
     case .isNull(let operand, let negated):
       "\(operand.operandText) IS \(negated ? "NOT " : "")NULL"
+    case .moment(let column, let comparison, let seconds):
+      "\(column) \(comparison.rawValue) \(Self.momentText(seconds))"
     case .arithmetic(let operation, let left, let right):
       "\(left.operandText) \(operation.rawValue) \(right.operandText)"
     case .concatenate(let left, let right): "\(left.operandText) || \(right.operandText)"
@@ -58,10 +60,19 @@ extension PlanExpression {
   /// With parentheses where it stands beside an operator.
   private var operandText: String {
     switch self {
-    case .not, .and, .or, .compare, .isNull, .arithmetic, .concatenate, .contains:
+    case .not, .and, .or, .compare, .isNull, .moment, .arithmetic, .concatenate, .contains:
       "(\(ruleText))"
     default: ruleText
     }
+  }
+
+  private static func momentText(_ seconds: Int) -> String {
+    guard seconds != 0 else { return "now()" }
+    let units = [("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1)]
+    let (unit, length) = units.first { seconds % $0.1 == 0 } ?? ("second", 1)
+    let count = abs(seconds / length)
+    let interval = "\(count) \(unit)\(count == 1 ? "" : "s")"
+    return "now() \(seconds < 0 ? "-" : "+") interval '\(interval)'"
   }
 
   private static func memberText(

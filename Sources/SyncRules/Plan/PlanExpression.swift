@@ -31,6 +31,8 @@ package indirect enum PlanExpression: Codable, Sendable, Hashable {
   case or(PlanExpression, PlanExpression)
   case compare(Comparison, PlanExpression, PlanExpression)
   case isNull(PlanExpression, negated: Bool)
+  /// A date or time column compared with the tick's time and so many seconds.
+  case moment(column: String, Comparison, seconds: Int)
   case arithmetic(Arithmetic, PlanExpression, PlanExpression)
   case concatenate(PlanExpression, PlanExpression)
   case cast(PlanExpression, CastType)
@@ -95,7 +97,7 @@ package indirect enum PlanExpression: Codable, Sendable, Hashable {
     case .text, .claims, .parameters, .subscription: .text
     case .column(_, let conversion): conversion.valueClass
     case .userID, .tokenParameter, .userParameter, .elementValue, .elementKey, .found: .dynamic
-    case .not, .and, .or, .compare, .isNull, .contains: .integer
+    case .not, .and, .or, .compare, .isNull, .moment, .contains: .integer
     case .arithmetic(_, let left, let right): Self.arithmeticClass(left, right)
     case .concatenate: .text
     case .cast(let operand, let type): Self.castClass(operand.valueClass, type)

@@ -19,9 +19,8 @@ extension ScalarTyper {
     _ operand: Expression, _ low: Expression, _ high: Expression, negated: Bool,
     at span: SourceSpan
   ) throws(Diagnostic) -> TypedScalar {
-    let operand = try scalar(operand)
-    let above = try compare(.greaterOrEqual, operand, try scalar(low), at: span)
-    let below = try compare(.lessOrEqual, operand, try scalar(high), at: span)
+    let above = try bound(operand, .greaterOrEqual, low, at: span)
+    let below = try bound(operand, .lessOrEqual, high, at: span)
     let isInside: Value = .call(
       .iif,
       [

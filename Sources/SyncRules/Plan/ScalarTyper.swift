@@ -56,7 +56,7 @@ extension ScalarTyper {
       return try membership(operand, set, negated: negated, at: span)
     case .subquery, .membership(_, .subquery, _):
       throw .error(.subqueryPosition, "subqueries are not supported here", at: span)
-    case .unary, .membership, .array, .row:
+    case .unary, .membership, .array, .row, .interval:
       throw .error(.unsupportedOperator, "this expression is not supported here", at: span)
     }
   }
@@ -109,6 +109,14 @@ extension ScalarTyper {
   private mutating func binary(
     _ operation: BinaryOperator, _ left: Expression, _ right: Expression, at span: SourceSpan
   ) throws(Diagnostic) -> TypedScalar {
+    if let comparison = operation.comparison {
+      if let now = try NowExpression(right) {
+        return try self.moment(left, comparison, now, at: span)
+      }
+      if let now = try NowExpression(left) {
+        return try self.moment(right, comparison.mirrored, now, at: span)
+      }
+    }
     let left = try scalar(left)
     let right = try scalar(right)
     if let comparison = operation.comparison {

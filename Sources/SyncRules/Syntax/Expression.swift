@@ -28,6 +28,8 @@ package struct Expression: Sendable, Hashable {
     case array([Expression])
     /// `ROW(…)`
     case row([Expression])
+    /// `interval 'text'`, beside `now()`
+    case interval(String)
     /// `(SELECT …)` where a value stands or beside `&&`
     case subquery(SelectStatement)
   }
@@ -152,7 +154,7 @@ extension Expression {
 
   private static func children(of kind: Kind) -> [Expression] {
     switch kind {
-    case .null, .boolean, .integer, .real, .string, .column, .subquery: []
+    case .null, .boolean, .integer, .real, .string, .column, .interval, .subquery: []
     case .call(let call): call.arguments
     case .unary(_, let operand), .isTest(let operand, _, negated: _), .cast(let operand, _),
       .member(let operand, _, asValue: _):

@@ -23,7 +23,9 @@ extension QueryShape {
       check(operand, position: .value)
     case .between:
       if !dialect.isStream { refuseOperator("BETWEEN", "write x >= low AND x <= high", expression) }
-      checkChildren(expression)
+      for child in expression.children where !NowExpression.isMeant(by: child) {
+        check(child, position: .value)
+      }
     case .membership(let operand, let set, let negated):
       check(operand, position: .value)
       checkMembership(set, negated: negated, expression, position: position)
@@ -38,6 +40,10 @@ extension QueryShape {
           remedy: "write '\(index)' in quotes", at: expression.span)
       }
       check(operand, position: .value)
+    case .interval:
+      refuse(
+        .now, "an interval can only be added to now() or to a column that is compared with now()",
+        remedy: NowExpression.example, at: expression.span)
     case .array, .row:
       refuseOperator("ARRAY[…] or ROW(…)", "a list can only follow IN", expression)
     case .subquery(let select):
@@ -94,10 +100,22 @@ extension QueryShape {
           .unsupportedOperator, "the operator '&&' is not available here",
           remedy: "in a data query, write bucket.parameter IN array_column", at: span)
       }
+    case .equal, .notEqual, .less, .lessOrEqual, .greater, .greaterOrEqual:
+      checkCompared(left, with: right)
+      checkCompared(right, with: left)
     default:
       check(left, position: .value)
       check(right, position: .value)
     }
+  }
+
+  /// A side of a comparison, which may be a moment, or a column and an interval beside a moment.
+  private mutating func checkCompared(_ side: Expression, with other: Expression) {
+    if NowExpression.isMeant(by: side) { return }
+    if NowExpression.isMeant(by: other), let (column, _) = side.shiftedByInterval {
+      return check(column, position: .value)
+    }
+    check(side, position: .value)
   }
 
   private mutating func checkOverlapSide(_ side: Expression) {
@@ -215,7 +233,7 @@ extension QueryShape {
 
   private static let replacements = [
     "coalesce": "write ifnull(a, b)", "substr": "write substring(text, start, length)",
-    "now": "a row's buckets must not depend on the time; store a flag instead",
+    "now": NowExpression.example,
     "json_each": "json_each can only stand in FROM",
     "strftime": "write datetime(value) or unixepoch(value)",
     "date": "write substring(datetime(value), 1, 10)", "concat": "write a || b",

@@ -43,8 +43,11 @@ extension SQLParser {
       try expect(")", "after the row's items")
       return Expression(.row(items), span: span(from: start))
     case "exists" where next.text == "(": return try exists(from: start)
-    case "interval" where next.kind == .string, "date" where next.kind == .string,
-      "time" where next.kind == .string, "timestamp" where next.kind == .string,
+    case "interval" where next.kind == .string:
+      eat()
+      return Expression(.interval(eat().text), span: span(from: start))
+    case "date" where next.kind == .string, "time" where next.kind == .string,
+      "timestamp" where next.kind == .string,
       "timestamptz" where next.kind == .string:
       eat()
       refuse(
@@ -54,7 +57,7 @@ extension SQLParser {
     case "current_timestamp", "current_date", "current_time", "localtime", "localtimestamp":
       refuse(
         .unknownFunction, "\(word.uppercased()) is not available",
-        remedy: "which rows belong to a bucket must not depend on the time; store a flag instead",
+        remedy: "compare a column with now(): created_at > now() - interval '90 days'",
         at: span(eat()))
       return Expression(.null, span: span(from: start))
     default: return try reference(from: start)
