@@ -85,8 +85,8 @@ private struct DefinitionTrace {
       let result = try await connection.query(
         """
         SELECT EXISTS (SELECT FROM (\(CapturedKeys.sql(source: query.source.id))) p
-          WHERE p.key = $1::text) AND $2::text IS NULL
-        """, [.text(keyText), .null, .text(head.xmax), .text(head.xip)])
+          WHERE p.key = $2::text)
+        """, [.null, .text(keyText), .text(head.xmax), .text(head.xip)])
       if result.firstBool(0) == true { return true }
     }
     return false
