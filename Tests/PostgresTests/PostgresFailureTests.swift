@@ -43,8 +43,9 @@ import Testing
       let other = try await database.connect()
       let start = ContinuousClock.now
       let sleeping = Task { try await connection.query("SELECT pg_sleep(60)") }
-      let waiting = Task { try await connection.query("SELECT 2") }
       try await waitUntilActive(await connection.backendProcessID, seenBy: other)
+      // Only now: tasks may begin in any order.
+      let waiting = Task { try await connection.query("SELECT 2") }
       waiting.cancel()
       await #expect(throws: CancellationError.self) { try await waiting.value }
       sleeping.cancel()
