@@ -163,10 +163,10 @@ import Testing
     try await withStage(Self.tables, nil) { stage in
       let name = stage.database.name
       try await stage.app.execute(
-        "INSERT INTO todos SELECT i, 1, repeat('x', 100) FROM generate_series(1, 3000) i; "
-          + "ALTER DATABASE \(name) SET statement_timeout = '1ms'")
+        "INSERT INTO todos SELECT i, 1, repeat('x', 100) FROM generate_series(1, 20000) i; "
+          + "ALTER DATABASE \(name) SET statement_timeout = '30ms'")
       var options = SequencerOptions.quick
-      options.backfillLimit = 3000
+      options.backfillLimit = 20_000
       try await Deployer(
         configuration: stage.database.configuration(), loop: TestDatabase.loop, options: options,
         patience: .seconds(5)
