@@ -147,17 +147,39 @@ package struct CompiledQuery: Codable, Sendable, Equatable {
 
   private static let columns = ["bucket_key", "object_id", "data"]
 
+  private var statements: SourceEvaluation {
+    SourceEvaluation(source: source, columns: Self.columns, branches: branches)
+  }
+
+  /// Whether a row gives one entry at most.
+  package var isPlain: Bool { branches.count == 1 && branches[0].joins.isEmpty }
+
   /// The entries of the rows whose keys are in `dirty`, an SQL relation with a column `key`.
   ///
   /// Columns: `source_key`, `bucket_key`, `object_id`, `data`.
   package func evaluation(dirty: String) -> String {
-    SourceEvaluation(source: source, columns: Self.columns, branches: branches)
-      .overKeys(of: dirty)
+    statements.overKeys(of: dirty)
+  }
+
+  /// The entries of the row whose key is the SQL expression `key`, to be joined laterally. The
+  /// expression comes from `keys(of:keeping:)`. Columns: `bucket_key`, `object_id`, `data`.
+  package func evaluation(key: String) -> String {
+    statements.ofKey(key)
+  }
+
+  /// The keys of the SQL relation `dirty` as a relation `d` that does not keep indexes from being used.
+  package static func keys(of dirty: String, keeping others: [String]) -> String {
+    SourceEvaluation.keys(of: dirty, keeping: others)
   }
 
   /// The entries of every row of the table, with the same columns.
   package func evaluationAll() -> String {
-    SourceEvaluation(source: source, columns: Self.columns, branches: branches).overAll()
+    statements.overAll()
+  }
+
+  /// The entries of the rows that the SQL relation `rows` holds, with the table's `columns`.
+  package func evaluation(rows: String) -> String {
+    statements.over(rows: rows)
   }
 }
 
@@ -189,17 +211,25 @@ package struct CompiledLookup: Codable, Sendable, Equatable {
 
   private static let columns = ["key", "value"]
 
+  private var statements: SourceEvaluation {
+    SourceEvaluation(source: source, columns: Self.columns, branches: branches)
+  }
+
   /// The values of the rows whose keys are in `dirty`, an SQL relation with a column `key`.
   ///
   /// Columns: `source_key`, `key`, `value`; the last two are JSON arrays as text.
   package func evaluation(dirty: String) -> String {
-    SourceEvaluation(source: source, columns: Self.columns, branches: branches)
-      .overKeys(of: dirty)
+    statements.overKeys(of: dirty)
   }
 
   /// The values of every row of the table, with the same columns.
   package func evaluationAll() -> String {
-    SourceEvaluation(source: source, columns: Self.columns, branches: branches).overAll()
+    statements.overAll()
+  }
+
+  /// The values of the rows that the SQL relation `rows` holds, with the table's `columns`.
+  package func evaluation(rows: String) -> String {
+    statements.over(rows: rows)
   }
 }
 

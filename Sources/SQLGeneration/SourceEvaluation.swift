@@ -11,20 +11,34 @@ struct SourceEvaluation {
   /// One index lookup for each dirty key, never a join that the planner might turn around.
   func overKeys(of dirty: String) -> String {
     let outputs = columns.map { "e.\($0)" }.joined(separator: ", ")
-    let match = source.key.matches(alias: "s", keyText: "d.key")
+    return "SELECT d.key AS source_key, \(outputs) FROM \(Self.keys(of: dirty)) "
+      + "CROSS JOIN LATERAL (\(ofKey("d.key"))) e"
+  }
+
+  /// The keys of a relation as `d`: each gives way to the collation of the column that it is compared
+  /// with, and so to its index. `others` are columns to keep.
+  static func keys(of dirty: String, keeping others: [String] = []) -> String {
+    let kept = others.map { ", k.\($0)" }.joined()
+    return "(SELECT k.key COLLATE \"default\" AS key\(kept) FROM \(dirty) k) d"
+  }
+
+  /// What the row with a key gives, to be joined laterally.
+  func ofKey(_ key: String) -> String {
+    let match = source.key.matches(alias: "s", keyText: key)
     let selects = branches.map { branch in
       select(branch, from: "\(table) s", extra: match, leading: nil)
     }
-    let body = selects.joined(separator: " UNION ")
-    // The key gives way to the collation of the column it is compared with, and so to its index.
-    let keys = "(SELECT k.key COLLATE \"default\" AS key FROM \(dirty) k) d"
-    return "SELECT d.key AS source_key, \(outputs) FROM \(keys) "
-      + "CROSS JOIN LATERAL (\(body) OFFSET 0) e"
+    return selects.joined(separator: " UNION ") + " OFFSET 0"
   }
 
   func overAll() -> String {
+    over(rows: table)
+  }
+
+  /// What rows of the table give that another relation holds.
+  func over(rows relation: String) -> String {
     branches.map { branch in
-      select(branch, from: "\(table) s", extra: nil, leading: source.key.text(of: "s"))
+      select(branch, from: "\(relation) s", extra: nil, leading: source.key.text(of: "s"))
     }.joined(separator: " UNION ")
   }
 

@@ -81,8 +81,22 @@ package struct SourceKey: Codable, Sendable, Hashable {
   /// `after` is an SQL expression for the last key of the page before, `limit` one for the number
   /// of rows.
   package func page(schema: String, table: String, after: String?, limit: String) -> String {
+    "SELECT \(text(of: "s")) AS key \(pageOf(schema, table, after: after, limit: limit))"
+  }
+
+  /// The same page as rows with these columns.
+  package func page(
+    of columns: [String], schema: String, table: String, after: String?, limit: String
+  ) -> String {
+    let list = columns.map { SQLIdentifier("s").member($0).description }.joined(separator: ", ")
+    return "SELECT \(list) \(pageOf(schema, table, after: after, limit: limit))"
+  }
+
+  private func pageOf(
+    _ schema: String, _ table: String, after: String?, limit: String
+  ) -> String {
     let condition = after.map { " WHERE " + self.after(alias: "s", keyText: $0) } ?? ""
-    return "SELECT \(text(of: "s")) AS key FROM \(SQLIdentifier(schema: schema, name: table)) s"
+    return "FROM \(SQLIdentifier(schema: schema, name: table)) s"
       + "\(condition) ORDER BY \(order(alias: "s")) LIMIT \(limit)"
   }
 

@@ -8,7 +8,9 @@ import Testing
   private static let table = TestRules.table("things", key: [TestRules.column("id", "int4")])
 
   private static let rules = TestRules.rules([
-    TestRules.definition("all", table: table, bucket: "'[]'", object: "s.id::text", data: "'x'")
+    TestRules.definition(
+      "all", table: table, bucket: "'[]'", object: "s.id::text", data: "'x'",
+      columns: ["id"])
   ])
 
   private static let tables = [

@@ -82,7 +82,8 @@ import Testing
       let parts = TestRules.table("parts", key: [TestRules.column("id", "int4")])
       let rules = TestRules.rules([
         Self.kept,
-        TestRules.definition("parts", table: parts, bucket: "'[]'", data: "'{}'"),
+        TestRules.definition(
+          "parts", table: parts, bucket: "'[]'", data: "'{}'", columns: ["id"]),
       ])
       let plan = try await stage.deployer.plan(rules)
       #expect(plan.definitions[0].rowsToRead == 3)

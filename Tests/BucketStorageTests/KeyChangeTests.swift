@@ -265,7 +265,8 @@ import Testing
     let table = TestRules.table("things", key: [TestRules.column(name, "int4")])
     let rules = TestRules.rules([
       TestRules.definition(
-        "all", table: table, bucket: "'[]'", object: "s.\(column)::text", data: "s.t")
+        "all", table: table, bucket: "'[]'", object: "s.\(column)::text", data: "s.t",
+        columns: [name, "t"])
     ])
     try await withStage("CREATE TABLE things (\(column) int PRIMARY KEY, t text)", rules) { stage in
       try await stage.app.execute(

@@ -74,7 +74,7 @@ import Testing
     let rules = TestRules.rules([
       TestRules.definition(
         "all", table: table, bucket: "'[1]'", object: table.key.text(of: "s"),
-        data: "json_build_object('n', s.n)::text")
+        data: "json_build_object('n', s.n)::text", columns: ["id", "n"])
     ])
     try await withStage("CREATE TABLE things (id \(key.type) PRIMARY KEY, n int)", rules) { stage in
       try await stage.sequencing {
@@ -121,7 +121,7 @@ import Testing
     let rules = TestRules.rules([
       TestRules.definition(
         "all", table: table, bucket: "'[1]'", object: "s.a || '/' || s.c",
-        data: "json_build_object('c', s.c)::text")
+        data: "json_build_object('c', s.c)::text", columns: ["a", "b", "c"])
     ])
     try await withStage(
       "CREATE TABLE things (a text, b timestamptz, c int NOT NULL, PRIMARY KEY (a, b)); "

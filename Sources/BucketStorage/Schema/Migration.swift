@@ -15,5 +15,6 @@ package struct Migration: Sendable, Equatable {
     Migration(name: "0008 lenient capture", sql: lenientCapture),
     Migration(name: "0009 search paths", sql: searchPaths),
     Migration(name: "0010 wakeups", sql: wakeups),
+    Migration(name: "0011 backfills", sql: backfills),
   ]
 }

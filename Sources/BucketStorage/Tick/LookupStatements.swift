@@ -11,7 +11,7 @@ struct LookupStatements {
     let kept = withdrawsOnly ? "o.source_key IS NOT NULL" : "true"
     return """
       WITH d AS MATERIALIZED (\(keys(dirty))),
-      \(evaluated),
+      \(evaluated(compiled.evaluation(dirty: "d"))),
       old AS (
         SELECT o.* FROM d CROSS JOIN LATERAL (
           SELECT p.ctid AS at, p.source_key, p.key, p.value
@@ -33,19 +33,17 @@ struct LookupStatements {
 
   func backfill(first: Bool, limit: Int) -> String {
     let page = compiled.source.key.page(
-      schema: compiled.source.schema, table: compiled.source.name,
+      of: compiled.columns, schema: compiled.source.schema, table: compiled.source.name,
       after: first ? nil : "$3::text", limit: "\(limit)")
+    let isNew =
+      "NOT EXISTS (SELECT FROM sluice.parameters p WHERE \(stored(key: "x.source_key")))"
     return """
       WITH page AS MATERIALIZED (\(page)),
-      d AS MATERIALIZED (
-        SELECT g.key COLLATE "C" AS key FROM page g LEFT JOIN LATERAL (
-          SELECT 1 AS found FROM sluice.parameters p WHERE \(stored(key: "g.key")) LIMIT 1) s ON true
-        WHERE s.found IS NULL),
-      \(evaluated),
+      \(evaluated(compiled.evaluation(rows: "page"), where: isNew)),
       diff AS MATERIALIZED (SELECT source_key, key, value FROM ev),
       \(inserted)),
       progress AS (
-        UPDATE sluice.lookups q SET \(BackfillProgress.assignments(limit: limit))
+        UPDATE sluice.lookups q SET \(BackfillProgress.assignments(compiled.source.key, limit: limit))
         WHERE q.id = \(lookup.id) AND $2::bigint IS NOT NULL)
       SELECT count(*), $1::text, (SELECT count(*) FROM page) FROM diff
       """
@@ -58,18 +56,20 @@ struct LookupStatements {
     case .everything, .page:
       return "SELECT \(compiled.source.key.text(of: "s")) COLLATE \"C\" AS key "
         + "FROM \(SQLIdentifier(schema: compiled.source.schema, name: compiled.source.name)) s "
-        + "UNION SELECT p.source_key FROM sluice.parameters p WHERE p.lookup = \(lookup.id)"
+        + "UNION SELECT p.source_key FROM sluice.parameters p WHERE p.lookup = \(lookup.id) "
+        + "ORDER BY key"
     }
   }
 
-  private var evaluated: String {
-    """
-    ev AS MATERIALIZED (
-      SELECT DISTINCT x.source_key COLLATE "C" AS source_key, x.key COLLATE "C" AS key,
-        x.value COLLATE "C" AS value
-      FROM (\(compiled.evaluation(dirty: "d"))) x
-      WHERE x.key IS NOT NULL AND x.value IS NOT NULL)
-    """
+  private func evaluated(_ evaluation: String, where condition: String? = nil) -> String {
+    let condition = condition.map { " AND \($0)" } ?? ""
+    return """
+      ev AS MATERIALIZED (
+        SELECT DISTINCT x.source_key COLLATE "C" AS source_key, x.key COLLATE "C" AS key,
+          x.value COLLATE "C" AS value
+        FROM (SELECT * FROM (\(evaluation)) r OFFSET 0) x
+        WHERE x.key IS NOT NULL AND x.value IS NOT NULL\(condition))
+      """
   }
 
   private func stored(key: String) -> String {

@@ -17,7 +17,7 @@ package struct SequencerOptions: Sendable {
   /// The ticks that are remembered however old they are.
   package var ticksKept: Int64 = 1_000
   /// Rows of a backfill in one tick.
-  package var backfillLimit = 5_000
+  package var backfillLimit = 10_000
 
   package init() {}
 }

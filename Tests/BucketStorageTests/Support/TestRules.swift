@@ -20,7 +20,7 @@ enum TestRules {
   static func definition(
     _ name: String, table: CompiledTable, bucket: String, object: String = "s.id::text",
     data: String, condition: String = "", hash: String? = nil, usesSubkey: Bool = false,
-    joins: String = "", columns: [String] = []
+    joins: String = "", columns: [String] = ["id", "list_id", "title"]
   ) -> CompiledDefinition {
     let branch = CompiledBranch(
       joins: joins, columns: [bucket, object, data], condition: condition)
